@@ -1,0 +1,1 @@
+//! Static pieces that pages share.

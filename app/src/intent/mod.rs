@@ -1,0 +1,1 @@
+//! The client protocol: keep one UUID per checkout intent, whatever happens.
