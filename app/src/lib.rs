@@ -20,4 +20,4 @@ pub mod port;
 mod shell;
 
 #[cfg(feature = "ssr")]
-pub use shell::{App, shell};
+pub use shell::{App, problem_document, shell};
