@@ -1,1 +1,36 @@
-fn main() {}
+//! The `payonce` binary: command line → settings → logs → [`server::boot`].
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use server::{
+    boot,
+    config::{Cli, Command, Settings},
+    telemetry,
+};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let settings = match Settings::from_environment(&cli) {
+        Ok(settings) => settings,
+        Err(problems) => return fail(&problems),
+    };
+    telemetry::start(&settings.log);
+    let end = match cli.command {
+        Command::Serve => boot::serve(settings).await,
+        Command::Sandbox => boot::sandbox(settings).await,
+        Command::Migrate => boot::migrate(settings).await,
+        Command::Postgres => boot::postgres(settings).await,
+    };
+    match end {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&format_args!("{error:#}")),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "the last word of a command goes to the person who typed it, also when logs are filtered away")]
+fn fail(reason: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("payonce: {reason}");
+    ExitCode::FAILURE
+}
