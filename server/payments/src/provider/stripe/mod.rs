@@ -1,0 +1,1 @@
+//! The one adapter: the Stripe API, spoken by Stripe itself and by the sandbox.
