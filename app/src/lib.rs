@@ -9,6 +9,7 @@ pub mod dto;
 pub mod error;
 pub mod intent;
 pub mod islands;
+pub mod text;
 
 #[cfg(feature = "ssr")]
 mod components;
@@ -19,5 +20,7 @@ pub mod port;
 #[cfg(feature = "ssr")]
 mod shell;
 
+#[cfg(feature = "ssr")]
+pub use components::Storefront;
 #[cfg(feature = "ssr")]
 pub use shell::{App, problem_document, shell};

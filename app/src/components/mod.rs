@@ -1,1 +1,5 @@
 //! Static pieces that pages share.
+
+mod storefront;
+
+pub use storefront::Storefront;

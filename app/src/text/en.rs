@@ -1,0 +1,113 @@
+//! English.
+
+use crate::dto::DeclineReason;
+
+/// What a page says of a state: its `<title>` (without the shop), its `<h1>`, and the sentences below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words {
+    pub title: &'static str,
+    pub heading: &'static str,
+    pub body: &'static str,
+    /// The button or link that leads on.
+    pub action: &'static str,
+}
+
+pub const CHARGED_ONCE: &str = "You'll be charged once, even if you press Pay again.";
+pub const KEEP_ADDRESS: &str = "Keep this page's address: it always shows the outcome.";
+pub const TAKING_LONGER: &str = "Your bank is taking a little longer than usual.";
+
+pub const SENDING: Words = Words {
+    title: "Still paying",
+    heading: "We're still waiting for your bank",
+    body: "You can close this page: it will show the outcome when you come back. Don't start a new order, this one is still open.",
+    action: "Check again",
+};
+
+pub const BANK_STEP: Words = Words {
+    title: "Your bank wants a quick check",
+    heading: "Your bank wants to check it's you",
+    body: "Nothing has been charged yet. You'll come back here afterwards.",
+    action: "Continue to your bank",
+};
+
+pub const UNKNOWN: Words = Words {
+    title: "We're checking",
+    heading: "We're checking whether your payment went through",
+    body: "We sent your payment but have not had the answer. We don't know yet whether you've been charged, and we keep asking. \
+           You don't need to pay again, and this page will not let you pay twice.",
+    action: "Check again",
+};
+
+pub const EXPIRED: Words = Words {
+    title: "Closed",
+    heading: "This checkout has closed",
+    body: "It was not paid and nothing was charged.",
+    action: "Start again with the same cart",
+};
+
+pub const READY: Words = Words {
+    title: "Not paid yet",
+    heading: "This order is not paid yet",
+    body: "Nothing has been charged.",
+    action: "Go to payment",
+};
+
+/// What the customer may know of a decline. No money was taken in any of these.
+pub fn decline(reason: DeclineReason) -> Words {
+    let (heading, body, action) = match reason {
+        DeclineReason::Generic => (
+            "Your bank said no to this payment",
+            "No money was taken. Your bank does not tell us why. Try another card, or ask your bank: the number is on the back \
+             of the card.",
+            "Try again",
+        ),
+        DeclineReason::InsufficientFunds => (
+            "Not enough money available on this card",
+            "No money was taken. Use another card, or top up and try again.",
+            "Try again",
+        ),
+        DeclineReason::ExpiredCard => (
+            "This card has expired",
+            "No money was taken. Check the expiry date, or use another card.",
+            "Try again",
+        ),
+        DeclineReason::IncorrectCode => (
+            "The security code does not match",
+            "No money was taken. Enter the security code again: three digits on the back, or four on the front of American \
+             Express.",
+            "Try again",
+        ),
+        DeclineReason::IncorrectNumber => (
+            "The card number does not match a card",
+            "No money was taken. Enter the card number again.",
+            "Try again",
+        ),
+        DeclineReason::BankCheckFailed => (
+            "Your bank could not confirm it was you",
+            "No money was taken. Try again and finish the check, or use another card.",
+            "Try again",
+        ),
+        DeclineReason::CardNotSupported => (
+            "This card can't be used here",
+            "No money was taken. Try a card of another kind.",
+            "Try another card",
+        ),
+        DeclineReason::OverLimit => (
+            "This payment is over your card's limit",
+            "No money was taken. Use another card or ask your bank.",
+            "Try again",
+        ),
+        DeclineReason::TryLater => (
+            "Your bank couldn't answer",
+            "No money was taken. Trying the same card in a few minutes often works.",
+            "Try again",
+        ),
+        DeclineReason::NotCharged => (
+            "Your payment did not go through",
+            "We checked with the bank: you have not been charged. You can try again now.",
+            "Try again",
+        ),
+    };
+    let title = if matches!(reason, DeclineReason::NotCharged) { "Not paid" } else { "Declined" };
+    Words { title, heading, body, action }
+}
