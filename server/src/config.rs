@@ -1,16 +1,25 @@
 //! The command line and the settings. The only file that reads the environment.
 //!
 //! It reports every problem at once, calls an unknown `PAYONCE_*` variable an error and suggests the one that was meant,
-//! and never shows a secret.
+//! and never shows a secret: neither in an error nor in `Debug`.
 
-use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write as _},
+    net::SocketAddr,
+    ops::RangeInclusive,
+    path::PathBuf,
+    str::FromStr,
+    time::Duration,
+};
 
 use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
 use url::Url;
 
 /// A checkout that charges exactly once.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "payonce", version, about, after_long_help = settings_help())]
+#[command(name = "payonce", version, about, after_help = settings_help())]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -88,7 +97,7 @@ pub enum Provider {
     Url(Url),
 }
 
-/// A text that is never shown: `Debug` prints dots.
+/// A text that is never shown: `Debug` prints a placeholder.
 #[derive(Clone, Eq, PartialEq)]
 pub struct Secret(String);
 
@@ -99,9 +108,15 @@ impl Secret {
     }
 }
 
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("…")
+        formatter.write_str("(secret)")
     }
 }
 
@@ -111,8 +126,35 @@ impl Settings {
     /// # Errors
     /// Every problem found, not only the first.
     pub fn from_environment(cli: &Cli) -> Result<Self, Problems> {
-        let _ = cli;
-        Err(Problems(Vec::new()))
+        // A variable that is not Unicode cannot be one of ours with a good value; the lossy text gets the error it deserves.
+        let all = std::env::vars_os()
+            .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
+        Self::from_variables(cli, all)
+    }
+
+    fn from_variables(cli: &Cli, all: impl Iterator<Item = (String, String)>) -> Result<Self, Problems> {
+        let mut reader = Reader::new(all);
+        let settings = Self {
+            addr: reader.parsed("PAYONCE_ADDR", address),
+            sandbox_addr: reader.parsed("PAYONCE_SANDBOX_ADDR", address),
+            data_dir: PathBuf::from(reader.text("PAYONCE_DATA_DIR")),
+            database: reader.optional("DATABASE_URL", postgres_url).map_or(Database::Embedded, Database::Url),
+            provider: reader.optional("PAYONCE_PROVIDER_URL", web_url).map_or(Provider::Sandbox, Provider::Url),
+            provider_public_url: reader.optional("PAYONCE_PROVIDER_PUBLIC_URL", web_url),
+            provider_secret_key: Secret(reader.text("PAYONCE_PROVIDER_SECRET_KEY")),
+            provider_publishable_key: reader.text("PAYONCE_PROVIDER_PUBLISHABLE_KEY"),
+            public_url: reader.optional("PAYONCE_PUBLIC_URL", web_url),
+            site_root: PathBuf::from(reader.text("PAYONCE_SITE_ROOT")),
+            shop_name: reader.text("PAYONCE_SHOP_NAME"),
+            provider_timeout: reader.parsed("PAYONCE_PROVIDER_TIMEOUT_MS", |text| milliseconds(text, 100..=120_000)),
+            pay_wait: reader.parsed("PAYONCE_PAY_WAIT_MS", |text| milliseconds(text, 0..=30_000)),
+            database_pool_size: reader.parsed("PAYONCE_DATABASE_POOL_SIZE", |text| number(text, 1..=1_000)),
+            log: reader.parsed("PAYONCE_LOG", log_filter),
+            until_stdin_closes: cli.until_stdin_closes,
+        };
+        reader.check_real_provider(&settings.provider);
+        reader.check_distinct_addresses(&settings);
+        if reader.problems.is_empty() { Ok(settings) } else { Err(Problems(reader.problems)) }
     }
 }
 
@@ -122,10 +164,179 @@ pub struct Problems(Vec<String>);
 
 impl fmt::Display for Problems {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0.join("\n"))
+        formatter.write_str("the settings do not work:")?;
+        self.0.iter().try_for_each(|problem| write!(formatter, "\n  - {problem}"))
     }
 }
 
-fn settings_help() -> String {
-    String::new()
+impl std::error::Error for Problems {}
+
+/// One setting: its variable, its default ("" where absence has a meaning of its own), and what it is.
+struct Setting {
+    name: &'static str,
+    default: &'static str,
+    about: &'static str,
 }
+
+/// Every variable that is read, in the order of the help text.
+const SETTINGS: &[Setting] = &[
+    setting("PAYONCE_ADDR", "127.0.0.1:3000", "where the shop listens"),
+    setting("PAYONCE_SANDBOX_ADDR", "127.0.0.1:3001", "where the sandbox provider listens"),
+    setting("PAYONCE_DATA_DIR", ".payonce", "the embedded database and the sandbox's journal"),
+    setting("DATABASE_URL", "", "a PostgreSQL database; unset: an embedded one in PAYONCE_DATA_DIR"),
+    setting("PAYONCE_DATABASE_POOL_SIZE", "16", "connections to the database at most"),
+    setting("PAYONCE_PROVIDER_URL", "", "the payment provider's API; unset: the sandbox, run by `serve` itself"),
+    setting("PAYONCE_PROVIDER_PUBLIC_URL", "", "where browsers reach the provider, if elsewhere"),
+    setting("PAYONCE_PROVIDER_SECRET_KEY", "sk_test_payonce", "the provider's secret key"),
+    setting("PAYONCE_PROVIDER_PUBLISHABLE_KEY", "pk_test_payonce", "the provider's publishable key"),
+    setting("PAYONCE_PROVIDER_TIMEOUT_MS", "10000", "how long one call to the provider may take"),
+    setting("PAYONCE_PAY_WAIT_MS", "10000", "how long a repeated Pay waits for the first one's outcome"),
+    setting("PAYONCE_PUBLIC_URL", "", "the shop's own address; unset: taken from the request"),
+    setting("PAYONCE_SITE_ROOT", "target/site", "the built files for the browser"),
+    setting("PAYONCE_SHOP_NAME", "Tidewater Goods", "the name on every page"),
+    setting("PAYONCE_LOG", "info", "which events are logged, for example `info,payments=debug`"),
+];
+
+const fn setting(name: &'static str, default: &'static str, about: &'static str) -> Setting {
+    Setting { name, default, about }
+}
+
+fn settings_help() -> String {
+    let mut help = String::from("Environment:\n");
+    for Setting { name, default, about } in SETTINGS {
+        let default = if default.is_empty() { String::new() } else { format!(" [{default}]") };
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(help, "  {name:<33} {about}{default}");
+    }
+    help
+}
+
+/// Takes the variables one by one and collects what is wrong with them.
+struct Reader {
+    variables: BTreeMap<String, String>,
+    problems: Vec<String>,
+}
+
+impl Reader {
+    fn new(all: impl Iterator<Item = (String, String)>) -> Self {
+        let mut reader = Self { variables: BTreeMap::new(), problems: Vec::new() };
+        for (name, value) in all {
+            if SETTINGS.iter().any(|setting| setting.name == name) {
+                // An empty variable is what `VAR= payonce serve` and most compose files write for "not set".
+                if !value.is_empty() {
+                    reader.variables.insert(name, value);
+                }
+            } else if name.to_ascii_uppercase().starts_with("PAYONCE_") {
+                reader.problems.push(unknown(&name));
+            }
+        }
+        reader
+    }
+
+    fn text(&self, name: &str) -> String {
+        let default = SETTINGS.iter().find(|setting| setting.name == name).map_or("", |setting| setting.default);
+        self.variables.get(name).cloned().unwrap_or_else(|| default.to_owned())
+    }
+
+    /// A setting with a default. Where the value is wrong, the default takes its place so that the rest is checked too.
+    fn parsed<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, String>) -> T {
+        let default = SETTINGS.iter().find(|setting| setting.name == name).map_or("", |setting| setting.default);
+        self.optional(name, &parse)
+            .unwrap_or_else(|| parse(default).expect("every default passes its own check, which the tests prove"))
+    }
+
+    fn optional<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
+        let value = self.variables.get(name)?;
+        match parse(value) {
+            Ok(value) => Some(value),
+            Err(problem) => {
+                self.problems.push(format!("{name} {problem}"));
+                None
+            }
+        }
+    }
+
+    /// The default keys are the sandbox's; sent to a real provider they could only fail at the first customer.
+    fn check_real_provider(&mut self, provider: &Provider) {
+        let Provider::Url(url) = provider else { return };
+        for key in ["PAYONCE_PROVIDER_SECRET_KEY", "PAYONCE_PROVIDER_PUBLISHABLE_KEY"] {
+            if url.scheme() == "https" && !self.variables.contains_key(key) {
+                self.problems.push(format!("{key} must be set, since PAYONCE_PROVIDER_URL names a provider of your own"));
+            }
+        }
+    }
+
+    fn check_distinct_addresses(&mut self, settings: &Settings) {
+        let same = settings.addr == settings.sandbox_addr && settings.addr.port() != 0;
+        if same && matches!(settings.provider, Provider::Sandbox) {
+            self.problems.push(format!("PAYONCE_ADDR and PAYONCE_SANDBOX_ADDR are both {}", settings.addr));
+        }
+    }
+}
+
+/// Names that are this much alike (1 is equal) are taken for a slip of the finger.
+const LIKENESS_MIN: f64 = 0.8;
+
+fn unknown(name: &str) -> String {
+    let upper = name.to_ascii_uppercase();
+    let nearest = SETTINGS
+        .iter()
+        .map(|setting| (strsim::normalized_damerau_levenshtein(&upper, setting.name), setting.name))
+        .max_by(|(one, _), (other, _)| one.total_cmp(other));
+    match nearest {
+        Some((likeness, meant)) if likeness >= LIKENESS_MIN => {
+            format!("{name} is not a setting; did you mean {meant}?")
+        }
+        Some(_) | None => format!("{name} is not a setting; `payonce --help` lists them all"),
+    }
+}
+
+/// `ip:port`, or `localhost:port`, which is where people try things.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let numeric = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
+    SocketAddr::from_str(&numeric).map_err(|_not_an_address| {
+        format!("is {text:?}, which is no address with a port, such as 127.0.0.1:3000 or [::]:3000")
+    })
+}
+
+fn web_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("is {text:?}, which is no address: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(format!("is {text:?}, which does not begin with http:// or https://"));
+    }
+    if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
+        return Err("must have no user, no `?…` and no `#…`".to_owned());
+    }
+    Ok(url)
+}
+
+/// Never repeats the value, which holds a password.
+fn postgres_url(text: &str) -> Result<Secret, String> {
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "postgres" | "postgresql") => Ok(Secret(text.to_owned())),
+        Ok(_) | Err(_) => Err("is no address that begins with postgres:// (the value is not shown, it may hold a \
+                               password)"
+            .to_owned()),
+    }
+}
+
+fn number(text: &str, range: RangeInclusive<u32>) -> Result<u32, String> {
+    text.parse::<u32>()
+        .ok()
+        .filter(|number| range.contains(number))
+        .ok_or_else(|| format!("is {text:?}, which is no whole number from {} to {}", range.start(), range.end()))
+}
+
+fn milliseconds(text: &str, range: RangeInclusive<u32>) -> Result<Duration, String> {
+    number(text, range).map(|milliseconds| Duration::from_millis(milliseconds.into()))
+}
+
+fn log_filter(text: &str) -> Result<String, String> {
+    EnvFilter::try_new(text)
+        .map(|_filter| text.to_owned())
+        .map_err(|error| format!("is {text:?}, which is no filter such as `info,payments=debug`: {error}"))
+}
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;

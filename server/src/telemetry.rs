@@ -1,7 +1,18 @@
 //! Logs: one compact line per event on standard error, filtered by `PAYONCE_LOG`.
+//!
+//! Standard output is never written to: it belongs to what a command answers. Secrets are kept out where they live: their
+//! types print placeholders.
 
-/// Starts logging for the whole process; called once.
+use std::io::{IsTerminal as _, stderr};
+
+use tracing_subscriber::EnvFilter;
+
+/// Starts logging for the whole process; called once. The filter was checked by [`crate::config`].
 pub fn start(filter: &str) {
-    let filter = tracing_subscriber::EnvFilter::new(filter);
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).compact().init();
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(filter))
+        .with_writer(stderr)
+        .with_ansi(stderr().is_terminal())
+        .compact()
+        .init();
 }

@@ -1,0 +1,88 @@
+//! What the settings promise to whoever sets them.
+
+use clap::{CommandFactory as _, Parser as _};
+
+use super::{Cli, Database, Problems, Provider, SETTINGS, Settings};
+
+fn read(variables: &[(&str, &str)]) -> Result<Settings, Problems> {
+    let cli = Cli::parse_from(["payonce", "serve"]);
+    Settings::from_variables(&cli, variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+}
+
+fn problems(variables: &[(&str, &str)]) -> String {
+    read(variables).map(|_settings| ()).expect_err("these settings are wrong").to_string()
+}
+
+#[test]
+fn nothing_set_is_the_demo_on_loopback() {
+    let settings = read(&[]).expect("the defaults work");
+    assert_eq!(settings.addr.to_string(), "127.0.0.1:3000");
+    assert_eq!(settings.sandbox_addr.to_string(), "127.0.0.1:3001");
+    assert!(matches!(settings.database, Database::Embedded));
+    assert!(matches!(settings.provider, Provider::Sandbox));
+}
+
+#[test]
+fn every_problem_is_reported_at_once() {
+    let text = problems(&[
+        ("PAYONCE_ADDR", "here"),
+        ("PAYONCE_PROVIDER_TIMEOUT_MS", "1e3"),
+        ("PAYONCE_LOG", "payments=loud"),
+        ("PAYONCE_PUBLIC_URL", "shop.example"),
+    ]);
+    for name in ["PAYONCE_ADDR", "PAYONCE_PROVIDER_TIMEOUT_MS", "PAYONCE_LOG", "PAYONCE_PUBLIC_URL"] {
+        assert!(text.contains(name), "{name} is missing from: {text}");
+    }
+}
+
+#[test]
+fn an_unknown_setting_is_an_error_with_a_suggestion() {
+    assert!(problems(&[("PAYONCE_ADR", "127.0.0.1:1")]).contains("did you mean PAYONCE_ADDR?"));
+    assert!(problems(&[("payonce_shop_name", "x")]).contains("did you mean PAYONCE_SHOP_NAME?"));
+    assert!(problems(&[("PAYONCE_COLOUR", "x")]).contains("payonce --help"));
+}
+
+#[test]
+fn variables_of_others_are_left_alone_and_empty_means_unset() {
+    let settings = read(&[("PATH", "/bin"), ("DATABASE_URL", ""), ("PAYONCE_ADDR", "")]).expect("nothing of ours is set");
+    assert!(matches!(settings.database, Database::Embedded));
+}
+
+#[test]
+fn secrets_are_shown_neither_by_debug_nor_by_errors() {
+    let settings = read(&[
+        ("DATABASE_URL", "postgres://payonce:hunter2@db/payonce"),
+        ("PAYONCE_PROVIDER_SECRET_KEY", "sk_live_hunter2"),
+    ])
+    .expect("both are well formed");
+    assert!(!format!("{settings:?}").contains("hunter2"));
+    assert!(!problems(&[("DATABASE_URL", "mysql://payonce:hunter2@db/payonce")]).contains("hunter2"));
+}
+
+#[test]
+fn a_provider_of_ones_own_needs_keys_of_ones_own() {
+    let text = problems(&[("PAYONCE_PROVIDER_URL", "https://api.provider.example")]);
+    assert!(text.contains("PAYONCE_PROVIDER_SECRET_KEY must be set"), "{text}");
+    assert!(read(&[("PAYONCE_PROVIDER_URL", "http://127.0.0.1:3001")]).is_ok());
+}
+
+#[test]
+fn localhost_is_an_address_and_two_services_on_one_are_refused() {
+    assert!(read(&[("PAYONCE_ADDR", "localhost:8080")]).is_ok());
+    assert!(problems(&[("PAYONCE_ADDR", "127.0.0.1:3001")]).contains("are both 127.0.0.1:3001"));
+}
+
+#[test]
+fn the_help_names_every_setting() {
+    let help = Cli::command().render_help().to_string();
+    for setting in SETTINGS {
+        assert!(help.contains(setting.name), "{} is missing", setting.name);
+    }
+}
+
+#[test]
+fn an_unknown_command_or_flag_is_refused() {
+    for line in [&["payonce", "server"][..], &["payonce", "serve", "--port", "1"], &["payonce"]] {
+        assert!(Cli::try_parse_from(line).is_err(), "{line:?}");
+    }
+}
