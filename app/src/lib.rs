@@ -7,6 +7,7 @@
 pub mod api;
 pub mod dto;
 pub mod error;
+pub mod fields;
 pub mod intent;
 pub mod islands;
 pub mod text;

@@ -1,1 +1,6 @@
 //! The client protocol: keep one UUID per checkout intent, whatever happens.
+//!
+//! Reading order: [`machine`] (pure: what happened → what to do) → [`words`] (pure: where it stands → what the page says) →
+//! [`retry`] (pure: how long to wait) → `storage` and `mint` (browser only: where the UUID is kept and made).
+
+pub mod words;

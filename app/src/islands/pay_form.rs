@@ -1,0 +1,189 @@
+//! The checkout page's `<main>`: heading, notice, card form, live regions, order summary.
+//!
+//! Promises: a plain form that pays without scripts, written once by the server. Never sends card data to this origin: the
+//! form's action is the provider's.
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+use crate::{
+    components::Storefront,
+    dto::CheckoutDto,
+    fields::Field,
+    intent::words::{Focus, Screen},
+};
+
+/// `<main>` of the checkout page. `children` is the order summary. Sets the page's `<title>`.
+#[component]
+pub fn PayForm(checkout: CheckoutDto, children: Children) -> impl IntoView {
+    let shop = Storefront::current();
+    let screen = first_screen(&checkout, &shop.name);
+    let CheckoutDto { order, intent, .. } = checkout.clone();
+    view! {
+        <Title text=shop.title(&screen.title) />
+        <main id="main" class="checkout" data-state=screen.state data-intent=intent data-order=order.token>
+            <div class="checkout__pay">
+                <h1 class="checkout__title" tabindex="-1">{screen.heading.clone()}</h1>
+                <div class=format!("notice notice--{}", screen.state) hidden=screen.notice.is_none()>
+                    <p class="notice__text">{screen.notice.clone()}</p>
+                </div>
+                <ErrorSummary screen=screen.clone() />
+                <CardForm checkout screen=screen.clone() />
+                <Onward screen=screen.clone() />
+                <p class="status" role="status"></p>
+                <p class="unseen" role="alert"></p>
+            </div>
+            <div class="checkout__summary">{children()}</div>
+        </main>
+    }
+}
+
+/// Links to every field with a fault; hidden while there is none.
+#[component]
+fn ErrorSummary(screen: Screen) -> impl IntoView {
+    let items = Field::ALL.map(|field| {
+        let fault = screen.faults.iter().find(|fault| fault.field == field);
+        view! {
+            <li hidden=fault.is_none()>
+                <a href=format!("#{}", field.id())>{fault.map(|fault| fault.problem.sentence.clone())}</a>
+            </li>
+        }
+    });
+    view! {
+        <div class="error-summary" role="group" aria-labelledby="error-summary-title" tabindex="-1" hidden=screen.faults.is_empty()>
+            <h2 class="error-summary__title" id="error-summary-title">"There is a problem"</h2>
+            <ul class="error-summary__list">{items.collect_view()}</ul>
+        </div>
+    }
+}
+
+/// The card form. Plain: the provider takes it and sends the browser on to the review page.
+#[component]
+fn CardForm(checkout: CheckoutDto, screen: Screen) -> impl IntoView {
+    let CheckoutDto { order, intent, replaces, provider, review_url, returned, .. } = checkout;
+    let returned = returned.unwrap_or_default();
+    let retry_url = review_url.trim_end_matches("/review").to_owned();
+    let typed = |field| match field {
+        Field::Email => returned.email.clone(),
+        Field::Name => returned.name.clone(),
+        Field::Number | Field::Expiry | Field::Code => String::new(),
+    };
+    let fields = Field::ALL.map(|field| {
+        let problem = screen.faults.iter().find(|fault| fault.field == field).map(|f| f.problem.sentence.clone());
+        view! { <FieldRow field typed=typed(field) problem=problem.unwrap_or_default() /> }
+    });
+    view! {
+        <form
+            class="pay-form"
+            id="pay-form"
+            method="post"
+            action=provider.hosted_cards_url
+            hidden=screen.button.is_none()
+            aria-label="Payment"
+        >
+            <input type="hidden" name="intent" value=intent />
+            <input type="hidden" name="replaces" value=replaces.unwrap_or_default() />
+            <input type="hidden" name="key" value=provider.publishable_key />
+            <input type="hidden" name="return_url" value=review_url />
+            <input type="hidden" name="retry_url" value=retry_url />
+            {fields.collect_view()}
+            <button class="pay-button" type="submit" data-busy=format!("Paying {}…", order.total.display)>
+                <span class="pay-button__text">{screen.button.clone()}</span>
+            </button>
+            <p class="pay-form__promise">{crate::text::en::CHARGED_ONCE}</p>
+        </form>
+    }
+}
+
+/// What a field looks like to the browser: label, hint, `type`, `autocomplete`, `inputmode`, `enterkeyhint`.
+struct Shape {
+    label: &'static str,
+    hint: &'static str,
+    kind: &'static str,
+    autocomplete: &'static str,
+    inputmode: &'static str,
+    enterkeyhint: &'static str,
+}
+
+const fn shape(field: Field) -> Shape {
+    let (label, hint, kind, autocomplete, inputmode, enterkeyhint) = match field {
+        Field::Email => ("E-mail", "Your receipt goes here", "email", "email", "email", "next"),
+        Field::Number => ("Card number", "", "text", "cc-number", "numeric", "next"),
+        Field::Expiry => ("Expiry date", "Month and year, like 06/29", "text", "cc-exp", "numeric", "next"),
+        Field::Code => (
+            "Security code",
+            "3 digits on the back, or 4 on the front of American Express",
+            "text",
+            "cc-csc",
+            "numeric",
+            "next",
+        ),
+        Field::Name => ("Name on the card", "", "text", "cc-name", "text", "done"),
+    };
+    Shape { label, hint, kind, autocomplete, inputmode, enterkeyhint }
+}
+
+/// One field: label, hint, error, input.
+#[component]
+fn FieldRow(field: Field, typed: String, problem: String) -> impl IntoView {
+    let Shape { label, hint, kind, autocomplete, inputmode, enterkeyhint } = shape(field);
+    let id = field.id();
+    let hint_id = format!("{id}-hint");
+    let error_id = format!("{id}-error");
+    let wrong = !problem.is_empty();
+    let described = match (hint.is_empty(), wrong) {
+        (true, _) => error_id.clone(),
+        (false, _) => format!("{hint_id} {error_id}"),
+    };
+    view! {
+        <div class=format!("field field--{id}") data-wrong=wrong.then_some("true")>
+            <label class="field__label" for=id>{label}</label>
+            {(!hint.is_empty()).then(|| view! { <p class="field__hint" id=hint_id>{hint}</p> })}
+            <p class="field__error" id=error_id hidden=!wrong>{problem}</p>
+            <input
+                class="field__input"
+                id=id
+                name=id
+                type=kind
+                value=typed
+                required
+                autocomplete=autocomplete
+                inputmode=inputmode
+                enterkeyhint=enterkeyhint
+                spellcheck="false"
+                autocapitalize="off"
+                aria-describedby=described
+                aria-invalid=wrong.then_some("true")
+            />
+        </div>
+    }
+}
+
+/// What stands in the form's place while there is nothing to fill in.
+#[component]
+pub(super) fn Onward(screen: Screen) -> impl IntoView {
+    let (address, text) = screen.link.clone().unwrap_or_default();
+    view! {
+        <div class="onward" hidden=screen.link.is_none() && screen.check.is_none()>
+            <a class="onward__link" href=address hidden=screen.link.is_none()>{text}</a>
+            <button class="onward__check" type="button" hidden=screen.check.is_none()>{screen.check}</button>
+        </div>
+    }
+}
+
+fn first_screen(checkout: &CheckoutDto, shop: &str) -> Screen {
+    Screen {
+        state: checkout.outcome.state.as_data_state(),
+        title: format!("Pay {}", checkout.order.total.display),
+        heading: format!("Pay {shop}"),
+        notice: None,
+        button: Some(format!("Pay {}", checkout.order.total.display)),
+        busy: false,
+        check: None,
+        link: None,
+        status: String::new(),
+        alert: String::new(),
+        faults: Vec::new(),
+        focus: Focus::Stays,
+    }
+}
