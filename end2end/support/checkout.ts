@@ -29,6 +29,22 @@ export interface Outcome {
   received: boolean
 }
 
+/** Goods of the demonstration shop; amounts in minor units, written down here by hand and never computed. */
+export const goods = {
+  lamp: { name: 'Harbour desk lamp', currency: 'EUR', amount: 4990, display: '€49.90' },
+  mug: { name: 'Tidemark mug', currency: 'EUR', amount: 820, display: '€8.20' },
+  notebook: { name: 'Logbook', currency: 'EUR', amount: 1999, display: '€19.99' },
+  kettle: { name: 'Galley kettle', currency: 'EUR', amount: 6410, display: '€64.10' },
+  apron: { name: "Chandler's apron", currency: 'EUR', amount: 3850, display: '€38.50' },
+  clock: { name: 'Watch clock', currency: 'EUR', amount: 123450, display: '€1,234.50' },
+  tenugui: { name: 'Tenugui cloth', currency: 'JPY', amount: 500, display: '¥500' },
+  chopsticks: { name: 'Lacquered chopsticks', currency: 'JPY', amount: 10000, display: '¥10,000' },
+  coffeepot: { name: 'Dallah coffee pot', currency: 'BHD', amount: 35200, display: 'BHD 35.200' },
+  cardamom: { name: 'Green cardamom', currency: 'BHD', amount: 4500, display: 'BHD 4.500' },
+} as const
+
+export type Sku = keyof typeof goods
+
 /** Public test cards. */
 export const cards = {
   good: '4242 4242 4242 4242',
@@ -47,31 +63,22 @@ export const versionFour = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]
 export async function createOrder(
   request: APIRequestContext,
   shopUrl: string,
-  sku: string,
+  sku: Sku,
   pieces = 1,
 ): Promise<Order> {
-  for (let n = 0; n < pieces; n += 1) {
-    const added = await request.post(`${shopUrl}/cart`, { form: { sku, change: 'add' }, maxRedirects: 0 })
-    expect(added.status(), 'adding to the cart sends the customer to the cart').toBe(303)
-  }
-  const { cart, currency } = await cartPart(request, shopUrl, sku)
-  const begun = await request.post(`${shopUrl}/checkout`, { form: { cart, currency }, maxRedirects: 0 })
+  const added = await request.post(`${shopUrl}/cart`, {
+    form: { sku, change: 'add', quantity: String(pieces) },
+    maxRedirects: 0,
+  })
+  expect(added.status(), 'adding to the cart sends the customer to the cart').toBe(303)
+  const cart = inputValue(await (await request.get(`${shopUrl}/cart`)).text(), 'cart')
+  expect(cart, 'the cart page carries the UUID of the cart').toMatch(versionFour)
+  const begun = await request.post(`${shopUrl}/checkout`, {
+    form: { cart, currency: goods[sku].currency },
+    maxRedirects: 0,
+  })
   expect(begun.status(), 'checking out sends the customer to the order').toBe(303)
   return readOrder(request, shopUrl, tokenOf(begun.headers()['location'] ?? ''))
-}
-
-/** The hidden fields of the checkout form that pays for `sku`. */
-export async function cartPart(
-  request: APIRequestContext,
-  shopUrl: string,
-  sku: string,
-): Promise<{ cart: string; currency: string }> {
-  const html = await (await request.get(`${shopUrl}/cart`)).text()
-  const products = await catalogue(request, shopUrl)
-  const currency = products.find((product) => product.sku === sku)?.currency ?? ''
-  const cart = inputValue(html, 'cart')
-  expect(cart, 'the cart page carries the UUID of the cart').toMatch(versionFour)
-  return { cart, currency }
 }
 
 /** The order behind a token, asked at the public door. */
@@ -98,30 +105,6 @@ export async function askOutcome(
   const response = await request.post(`${shopUrl}/rpc/outcome`, { data: { order: token, intent } })
   expect(response.status(), await response.text()).toBe(200)
   return (await response.json()) as Outcome
-}
-
-/** One product of the shop page. */
-export interface Product {
-  sku: string
-  name: string
-  /** As shown, e.g. `€49.90`. */
-  price: string
-  currency: string
-}
-
-/** The products as the shop page shows them. */
-export async function catalogue(request: APIRequestContext, shopUrl: string): Promise<Product[]> {
-  const html = await (await request.get(`${shopUrl}/`)).text()
-  return readCatalogue(html)
-}
-
-/** Reads the shop page's HTML: each product is an `<article data-sku data-currency>` with a heading and a `.price`. */
-export function readCatalogue(html: string): Product[] {
-  const products: Product[] = []
-  for (const [, sku] of html.matchAll(/<input[^>]*\bname="sku"[^>]*\bvalue="([^"]+)"/g)) {
-    if (sku !== undefined) products.push({ sku, name: '', price: '', currency: '' })
-  }
-  return products
 }
 
 /** Value of the first input called `name` in `html`. */
@@ -174,13 +157,16 @@ export async function hydrated(page: Page): Promise<void> {
   })
 }
 
+/** Goes on to the bank's own page at the provider, from wherever the checkout stands. */
+export async function onBankPage(page: Page): Promise<void> {
+  const onward = page.getByRole('link', { name: /^Continue to/ })
+  await expect(onward.or(page.getByRole('button', { name: /approve/i })).first()).toBeVisible()
+  if (await onward.isVisible()) await onward.click()
+  await expect(page).toHaveURL(/\/bank\//)
+}
+
 /** Goes through the bank's own page at the provider. */
 export async function passBank(page: Page, decision: 'approve' | 'refuse'): Promise<void> {
-  const bank = page.getByRole('heading', { name: /bank/i })
-  const onward = page.getByRole('link', { name: /^Continue to/ }).or(page.getByRole('button', { name: /^Continue to/ }))
-  const approve = page.getByRole('button', { name: decision === 'approve' ? /approve|confirm/i : /refuse|decline|fail/i })
-  await expect(onward.or(approve).first()).toBeVisible()
-  if (await onward.isVisible()) await onward.click()
-  await expect(bank.first()).toBeVisible()
-  await approve.click()
+  await onBankPage(page)
+  await page.getByRole('button', { name: decision === 'approve' ? /approve/i : /refuse|decline|fail/i }).click()
 }

@@ -46,7 +46,8 @@ export class Running {
     const inherited = Object.entries(process.env).filter(
       ([name]) => !name.startsWith('PAYONCE_') && name !== 'DATABASE_URL',
     )
-    this.child = spawn(binary, [command], {
+    // A server must not outlive the tests, however they end: it stops when its standard input closes.
+    this.child = spawn(binary, [command, '--until-stdin-closes'], {
       env: { ...Object.fromEntries(inherited), ...settings, PAYONCE_DATA_DIR: dataDir },
       stdio: ['pipe', 'pipe', 'pipe'],
     })

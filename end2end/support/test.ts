@@ -3,7 +3,7 @@
 import { test as base, expect, type APIRequestContext, type BrowserContext, type Page } from '@playwright/test'
 
 import { booksBalance } from './books.ts'
-import { catalogue, createOrder, type Order, type Product } from './checkout.ts'
+import { createOrder, type Order, type Sku } from './checkout.ts'
 import { Sandbox } from './sandbox.ts'
 import { Shop } from './shop.ts'
 
@@ -14,8 +14,7 @@ interface TestFixtures {
   /** Every order of this test; their books must balance at the end. */
   orders: Order[]
   /** Makes an order by the public doors, with a cart of its own. */
-  newOrder: (currency?: string) => Promise<Order>
-  products: Product[]
+  newOrder: (sku?: Sku, pieces?: number) => Promise<Order>
   /** Uncaught faults of scripts in any page of the test's context. */
   scriptFaults: string[]
 }
@@ -46,10 +45,6 @@ export const test = base.extend<TestFixtures, WorkerFixtures>({
     await shop.sandbox.clearFaults()
   },
 
-  products: async ({ shop, request }, use) => {
-    await use(await catalogue(request, shop.url))
-  },
-
   orders: [
     async ({ shop, playwright, sandbox }, use, testInfo) => {
       const orders: Order[] = []
@@ -66,13 +61,12 @@ export const test = base.extend<TestFixtures, WorkerFixtures>({
     { auto: true },
   ],
 
-  newOrder: async ({ shop, playwright, products, orders }, use) => {
+  newOrder: async ({ shop, playwright, orders }, use) => {
     const contexts: APIRequestContext[] = []
-    await use(async (currency = 'EUR') => {
+    await use(async (sku = 'notebook', pieces = 1) => {
       const request = await playwright.request.newContext()
       contexts.push(request)
-      const product = await inStock(request, shop.url, products, currency)
-      const order = await createOrder(request, shop.url, product.sku)
+      const order = await createOrder(request, shop.url, sku, pieces)
       orders.push(order)
       return order
     })
@@ -99,19 +93,4 @@ export function watchFaults(context: BrowserContext, faults: string[]): void {
   }
   for (const page of context.pages()) watch(page)
   context.on('page', watch)
-}
-
-/** A product of that currency of which pieces are left. */
-async function inStock(
-  request: APIRequestContext,
-  shopUrl: string,
-  products: Product[],
-  currency: string,
-): Promise<Product> {
-  const candidates = products.filter((product) => product.currency === currency)
-  const product = candidates[0]
-  if (product === undefined) throw new Error(`the shop sells nothing in ${currency}`)
-  void request
-  void shopUrl
-  return product
 }
