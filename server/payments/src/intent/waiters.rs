@@ -1,0 +1,5 @@
+//! Who waits for which intent on this replica.
+
+/// The hub.
+#[derive(Debug, Default)]
+pub struct Waiters {}

@@ -1,0 +1,81 @@
+//! Every bound of the domain, with its unit in its name and its reason beside it.
+
+use std::time::Duration;
+
+/// Largest amount in minor units. Stripe takes eight digits for most currencies and up to twelve for some; eleven nines keep
+/// every sum of an order far inside 64 bits.
+pub const MAX_AMOUNT_MINOR: i64 = 99_999_999_999;
+
+/// Most different products in one order; more than a shop of this size has, and small enough for one page and one statement.
+pub const MAX_ORDER_LINES: usize = 50;
+
+/// Most pieces of one product in one order, so that one customer cannot empty the shop by a slip.
+pub const MAX_LINE_QUANTITY: i32 = 99;
+
+/// Most products that the catalogue page shows; the page is not paged.
+pub const MAX_PRODUCTS: i64 = 200;
+
+/// Longest e-mail address that can be delivered to (RFC 5321: 256 with the brackets).
+pub const MAX_EMAIL_BYTES: usize = 254;
+
+/// Longest answer that is archived; ours are under 300 bytes. The database checks the same number.
+pub const MAX_ARCHIVE_BYTES: usize = 4_096;
+
+/// Longest frozen request; a confirm is a payment method and an address. The database checks the same number.
+pub const MAX_REQUEST_BYTES: usize = 8_192;
+
+/// Bounds that a deployment may choose, or a test.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// How long Pay waits for an outcome before it says that the payment is under way. Below the 30 s after which proxies and
+    /// browsers commonly give up.
+    pub pay_wait: Duration,
+    /// How long an executor owns an intent. Longer than one call to the provider (10 s by default) and the settle after it, so
+    /// that nobody takes over a healthy executor; short, since a crashed one leaves its customer waiting this long.
+    pub lease: Duration,
+    /// How long a 409 lock of the provider's is waited for before the outcome counts as unknown; within the lease.
+    pub busy_patience: Duration,
+    /// First pause after a 409 lock, or after a look that told nothing; doubled each time.
+    pub first_pause: Duration,
+    /// Longest pause between two looks of the executor that lost an answer.
+    pub longest_pause: Duration,
+    /// How many looks the executor that lost an answer makes before it leaves the intent to recovery.
+    pub chase_looks: u32,
+    /// Longest pause between two looks of recovery at one intent: what waits for a bank or a person is asked for rarely.
+    pub longest_look_pause: Duration,
+    /// For how long after the reservation a confirm may be re-sent. Stripe remembers keys for at least 24 h; one hour less,
+    /// since clocks differ and requests are under way.
+    pub provider_key_memory: Duration,
+    /// How many due intents one run of recovery claims: each is one call to the provider, and they run side by side.
+    pub recovery_batch: i64,
+    /// Pause between two batched queries for intents that another replica runs.
+    pub waiters_tick: Duration,
+    /// How long a keyed statement is repeated after a fault of connection or concurrency, before the charge. Below what a
+    /// customer takes for a hang; long enough for a pool whose idle connections all died with the old primary.
+    pub statement_patience: Duration,
+    /// Most repeats of one keyed statement within its patience; above the pool's size, since each may meet a dead connection.
+    pub statement_tries: u32,
+    /// How long the outcome of a charge is tried to be written before recovery has to find it. The customer is long gone to
+    /// the outcome page by then.
+    pub settle_patience: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            pay_wait: Duration::from_secs(10),
+            lease: Duration::from_secs(20),
+            busy_patience: Duration::from_secs(8),
+            first_pause: Duration::from_millis(100),
+            longest_pause: Duration::from_secs(5),
+            chase_looks: 8,
+            longest_look_pause: Duration::from_secs(60),
+            provider_key_memory: Duration::from_secs(23 * 60 * 60),
+            recovery_batch: 20,
+            waiters_tick: Duration::from_millis(75),
+            statement_patience: Duration::from_secs(3),
+            statement_tries: 40,
+            settle_patience: Duration::from_secs(10 * 60),
+        }
+    }
+}

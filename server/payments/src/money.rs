@@ -1,0 +1,202 @@
+//! Money: whole minor units and an ISO 4217 currency, from the first line to the last.
+//!
+//! One function formats, one parses. No floating point, and no arithmetic that wraps: overflow is an error.
+
+use std::fmt;
+
+use crate::limits::MAX_AMOUNT_MINOR;
+
+/// An ISO 4217 currency that the shop knows the exponent of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Currency([u8; 3]);
+
+/// Currencies without minor units, as the provider lists them.
+const ZERO_DECIMALS: &[&[u8; 3]] = &[
+    b"BIF", b"CLP", b"DJF", b"GNF", b"JPY", b"KMF", b"KRW", b"MGA", b"PYG", b"RWF", b"VND", b"VUV", b"XAF", b"XOF",
+    b"XPF",
+];
+
+/// Currencies whose minor unit is a thousandth.
+const THREE_DECIMALS: &[&[u8; 3]] = &[b"BHD", b"JOD", b"KWD", b"OMR", b"TND"];
+
+/// Currencies whose minor unit is a hundredth. A code that is in none of the three lists is refused, since a guessed exponent
+/// charges a hundred times too much or too little.
+const TWO_DECIMALS: &[&[u8; 3]] = &[
+    b"AED", b"AUD", b"BGN", b"BRL", b"CAD", b"CHF", b"CNY", b"CZK", b"DKK", b"EUR", b"GBP", b"HKD", b"HUF", b"IDR",
+    b"ILS", b"INR", b"MAD", b"MXN", b"MYR", b"NOK", b"NZD", b"PHP", b"PLN", b"RON", b"SAR", b"SEK", b"SGD", b"THB",
+    b"TRY", b"TWD", b"UAH", b"USD", b"ZAR",
+];
+
+/// Signs that customers read more easily than the code. A sign that several currencies share stays with the one that is
+/// known by it.
+const SIGNS: &[(&[u8; 3], &str)] = &[(b"EUR", "€"), (b"GBP", "£"), (b"INR", "₹"), (b"JPY", "¥"), (b"USD", "$")];
+
+/// Why a text is no currency or no amount, or a sum is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MoneyError {
+    /// Not three upper-case letters, or a code whose exponent is not known.
+    #[error("unknown currency")]
+    UnknownCurrency,
+    /// Not digits with at most one point.
+    #[error("not an amount")]
+    Malformed,
+    /// More decimals than the currency has.
+    #[error("too many decimals")]
+    TooManyDecimals,
+    /// Below zero, or beyond [`MAX_AMOUNT_MINOR`].
+    #[error("amount out of range")]
+    OutOfRange,
+    /// Two currencies in one sum.
+    #[error("two currencies in one sum")]
+    MixedCurrency,
+}
+
+impl Currency {
+    /// Parses three upper-case letters, e.g. `EUR`.
+    ///
+    /// # Errors
+    /// `UnknownCurrency` for everything else, lower case included.
+    pub fn parse(code: &str) -> Result<Self, MoneyError> {
+        let bytes: [u8; 3] = code.as_bytes().try_into().or(Err(MoneyError::UnknownCurrency))?;
+        let known = [ZERO_DECIMALS, TWO_DECIMALS, THREE_DECIMALS].iter().any(|list| list.contains(&&bytes));
+        if known { Ok(Self(bytes)) } else { Err(MoneyError::UnknownCurrency) }
+    }
+
+    /// The code, e.g. `EUR`.
+    pub fn code(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or("???")
+    }
+
+    /// Decimals of the minor unit: 0, 2 or 3.
+    pub fn exponent(self) -> u32 {
+        if ZERO_DECIMALS.contains(&&self.0) {
+            0
+        } else if THREE_DECIMALS.contains(&&self.0) {
+            3
+        } else {
+            2
+        }
+    }
+
+    fn sign(self) -> Option<&'static str> {
+        SIGNS.iter().find(|(code, _)| **code == self.0).map(|(_, sign)| *sign)
+    }
+}
+
+impl fmt::Debug for Currency {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.code())
+    }
+}
+
+impl fmt::Display for Currency {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.code())
+    }
+}
+
+/// An amount in minor units, e.g. 4990 and `EUR` for €49.90.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Money {
+    /// Minor units.
+    pub minor: i64,
+    /// The currency.
+    pub currency: Currency,
+}
+
+impl Money {
+    /// An amount of `minor` units of `currency`, as it is.
+    pub fn new(minor: i64, currency: Currency) -> Self {
+        Self { minor, currency }
+    }
+
+    /// Parses what a person or a program writes, e.g. `49.90`: digits, at most one point, no sign, no separators.
+    ///
+    /// # Errors
+    /// `Malformed`, `TooManyDecimals` or `OutOfRange`.
+    pub fn parse(text: &str, currency: Currency) -> Result<Self, MoneyError> {
+        let (whole, fraction) = match text.split_once('.') {
+            Some((_, "")) => return Err(MoneyError::Malformed),
+            Some(parts) => parts,
+            None => (text, ""),
+        };
+        if whole.is_empty() || !whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit()) {
+            return Err(MoneyError::Malformed);
+        }
+
+        let exponent = usize::try_from(currency.exponent()).or(Err(MoneyError::OutOfRange))?;
+        if fraction.len() > exponent {
+            return Err(MoneyError::TooManyDecimals);
+        }
+        let minor = format!("{whole}{fraction:0<exponent$}").parse().or(Err(MoneyError::OutOfRange))?;
+        Self::new(minor, currency).in_range()
+    }
+
+    /// The sum.
+    ///
+    /// # Errors
+    /// `MixedCurrency` or `OutOfRange`.
+    pub fn checked_add(self, other: Self) -> Result<Self, MoneyError> {
+        if self.currency != other.currency {
+            return Err(MoneyError::MixedCurrency);
+        }
+        let minor = self.minor.checked_add(other.minor).ok_or(MoneyError::OutOfRange)?;
+        Self::new(minor, self.currency).in_range()
+    }
+
+    /// `quantity` times the amount.
+    ///
+    /// # Errors
+    /// `OutOfRange`.
+    pub fn checked_mul(self, quantity: i32) -> Result<Self, MoneyError> {
+        let minor = self.minor.checked_mul(i64::from(quantity)).ok_or(MoneyError::OutOfRange)?;
+        Self::new(minor, self.currency).in_range()
+    }
+
+    /// The amount as a person reads it, e.g. `€1,234.50`, `¥500` or `BHD 35.200`.
+    pub fn format(self) -> String {
+        let unit = 10_u64.pow(self.currency.exponent());
+        let magnitude = self.minor.unsigned_abs();
+        let minus = if self.minor < 0 { "-" } else { "" };
+        let whole = grouped(magnitude / unit);
+        let decimals = match self.currency.exponent() {
+            0 => String::new(),
+            3 => format!(".{:03}", magnitude % unit),
+            _ => format!(".{:02}", magnitude % unit),
+        };
+        match self.currency.sign() {
+            Some(sign) => format!("{minus}{sign}{whole}{decimals}"),
+            // The space does not break, so that code and number stay on one line.
+            None => format!("{minus}{}\u{a0}{whole}{decimals}", self.currency),
+        }
+    }
+
+    fn in_range(self) -> Result<Self, MoneyError> {
+        if (0..=MAX_AMOUNT_MINOR).contains(&self.minor) { Ok(self) } else { Err(MoneyError::OutOfRange) }
+    }
+}
+
+/// Digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+impl fmt::Debug for Money {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}", self.minor, self.currency)
+    }
+}
+
+impl fmt::Display for Money {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.format())
+    }
+}

@@ -1,0 +1,1 @@
+//! Settle: the one function that moves an intent after its reservation.
