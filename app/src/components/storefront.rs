@@ -7,13 +7,15 @@ use leptos::prelude::use_context;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Storefront {
     pub name: String,
+    /// Where customers ask for help; every page names it, in the same place.
+    pub help_email: String,
     /// Whether the provider is the sandbox, so that no real money moves; the footer says so.
     pub sandbox: bool,
 }
 
 impl Default for Storefront {
     fn default() -> Self {
-        Self { name: "Tidewater Goods".to_owned(), sandbox: false }
+        Self { name: "Tidewater Goods".to_owned(), help_email: "help@tidewater.example".to_owned(), sandbox: false }
     }
 }
 
@@ -21,5 +23,10 @@ impl Storefront {
     /// The shop of this request.
     pub fn current() -> Self {
         use_context().unwrap_or_default()
+    }
+
+    /// A page's `<title>`: what it is about, then the shop.
+    pub fn title(&self, about: &str) -> String {
+        format!("{about} – {}", self.name)
     }
 }

@@ -1,27 +1,31 @@
-//! One file per route.
+//! One file per route. Pages show what the port says and decide nothing; each works without scripts, and only the pages of
+//! an order hold islands.
+
+mod cart;
+mod checkout;
+mod not_found;
+mod order;
+mod problem;
+mod review;
+mod shop;
+
+pub use cart::Cart;
+pub use checkout::Checkout;
+pub use not_found::NotFound;
+pub use order::Order;
+pub use problem::{Problem, problem_title};
+pub use review::Review;
+pub use shop::Shop;
+
 use leptos::prelude::*;
+use leptos_router::hooks::{use_params_map, use_query_map};
 
-#[component]
-pub fn Shop() -> impl IntoView {}
-#[component]
-pub fn Cart() -> impl IntoView {}
-#[component]
-pub fn Checkout() -> impl IntoView {}
-#[component]
-pub fn Review() -> impl IntoView {}
-#[component]
-pub fn Order() -> impl IntoView {}
-#[component]
-pub fn NotFound() -> impl IntoView {}
-
-/// What is wrong and what to do next; `shell::problem_document` puts it into a document of its own (no router, no context).
-#[component]
-pub fn Problem(error: crate::error::CheckoutError, order: Option<String>) -> impl IntoView {
-    let _ = order;
-    view! { <main>{error.to_string()}</main> }
+/// The token of the order in the page's address.
+fn order_token() -> String {
+    use_params_map().read_untracked().get("order").unwrap_or_default()
 }
 
-/// Its `<title>`.
-pub fn problem_title(error: &crate::error::CheckoutError) -> String {
-    error.to_string()
+/// A parameter of the page's address.
+fn query(name: &str) -> Option<String> {
+    use_query_map().read_untracked().get(name).filter(|value| !value.is_empty())
 }

@@ -66,32 +66,26 @@ pub fn decline(reason: DeclineReason) -> Words {
             "No money was taken. Use another card, or top up and try again.",
             "Try again",
         ),
-        DeclineReason::ExpiredCard => (
-            "This card has expired",
-            "No money was taken. Check the expiry date, or use another card.",
-            "Try again",
-        ),
+        DeclineReason::ExpiredCard => {
+            ("This card has expired", "No money was taken. Check the expiry date, or use another card.", "Try again")
+        }
         DeclineReason::IncorrectCode => (
             "The security code does not match",
             "No money was taken. Enter the security code again: three digits on the back, or four on the front of American \
              Express.",
             "Try again",
         ),
-        DeclineReason::IncorrectNumber => (
-            "The card number does not match a card",
-            "No money was taken. Enter the card number again.",
-            "Try again",
-        ),
+        DeclineReason::IncorrectNumber => {
+            ("The card number does not match a card", "No money was taken. Enter the card number again.", "Try again")
+        }
         DeclineReason::BankCheckFailed => (
             "Your bank could not confirm it was you",
             "No money was taken. Try again and finish the check, or use another card.",
             "Try again",
         ),
-        DeclineReason::CardNotSupported => (
-            "This card can't be used here",
-            "No money was taken. Try a card of another kind.",
-            "Try another card",
-        ),
+        DeclineReason::CardNotSupported => {
+            ("This card can't be used here", "No money was taken. Try a card of another kind.", "Try another card")
+        }
         DeclineReason::OverLimit => (
             "This payment is over your card's limit",
             "No money was taken. Use another card or ask your bank.",

@@ -1,0 +1,98 @@
+//! `/orders/{token}`: the outcome of an order, whatever it is, and its receipt. The address to come back to: it never offers
+//! to pay while an outcome is not known.
+
+use leptos::{either::Either, prelude::*};
+use leptos_meta::Title;
+
+use crate::{
+    components::{Frame, Receipt, Storefront, Tide, page},
+    dto::{DeclineReason, OrderDto, OutcomeDto, OutcomeState},
+    islands::OutcomeWatch,
+    pages::order_token,
+    port::checkout,
+    text::en::{self, Words},
+};
+
+/// How often the page asks again by itself where no script can.
+const REFRESH_SECONDS: u32 = 5;
+
+#[component]
+pub fn Order() -> impl IntoView {
+    let order = order_token();
+    page(
+        Some(order.clone()),
+        async move { checkout()?.order(&order).await },
+        |(order, outcome)| view! { <Outcome order outcome /> },
+    )
+}
+
+#[component]
+fn Outcome(order: OrderDto, outcome: OutcomeDto) -> impl IntoView {
+    let said = if outcome.state.is_unresolved() {
+        Either::Left(view! { <AskAgain token=order.token.clone() /> })
+    } else {
+        Either::Right(view! { <Final order=order.clone() outcome=outcome.clone() /> })
+    };
+    view! {
+        <Frame>
+            <OutcomeWatch order=order.clone() outcome=outcome.clone()>
+                {said}
+                <Receipt order outcome />
+            </OutcomeWatch>
+        </Frame>
+    }
+}
+
+/// Without scripts the page loads itself again, and a link does so at once.
+#[component]
+fn AskAgain(token: String) -> impl IntoView {
+    view! {
+        <noscript>
+            <meta http-equiv="refresh" content=REFRESH_SECONDS />
+            <p class="actions"><a class="button" href=format!("/orders/{token}")>{en::UNKNOWN.action}</a></p>
+            <p class="hint">{format!("This page also asks by itself every {REFRESH_SECONDS} seconds.")}</p>
+        </noscript>
+    }
+}
+
+/// What is known for good, and the way on.
+#[component]
+fn Final(order: OrderDto, outcome: OutcomeDto) -> impl IntoView {
+    let shop = Storefront::current();
+    let amount = outcome.amount.display.clone();
+    let checkout = format!("/checkout/{}", order.token);
+    if outcome.state == OutcomeState::Paid {
+        return Either::Left(view! {
+            <Title text=shop.title(&format!("Paid: {amount}")) />
+            <div class="outcome__said">
+                <h1 tabindex="-1">"Paid: "<span class="money">{amount}</span></h1>
+                <p class="lead">{format!("Thank you. {} has your payment. You were charged once.", shop.name)}</p>
+                <Tide />
+                <p class="keep">{en::KEEP_ADDRESS}</p>
+                <p class="actions"><a class="button button--quiet" href="/">{format!("Back to {}", shop.name)}</a></p>
+            </div>
+        });
+    }
+    let (Words { title, heading, body, action }, address) = match outcome.state {
+        OutcomeState::Closed => (en::EXPIRED, "/cart".to_owned()),
+        OutcomeState::Failed => (en::decline(outcome.decline.unwrap_or(DeclineReason::Generic)), checkout),
+        // The other states are unresolved, or paid, and shown elsewhere.
+        OutcomeState::Ready
+        | OutcomeState::Pending
+        | OutcomeState::ActionRequired
+        | OutcomeState::Unknown
+        | OutcomeState::Paid => (en::READY, checkout),
+    };
+    Either::Right(view! {
+        <Title text=shop.title(title) />
+        <div class="outcome__said">
+            <h1 tabindex="-1">{heading}</h1>
+            <p class="lead">{body}</p>
+            <p class="actions">
+                <a class="button" href=address>{action}</a>
+                <a class="actions__other" href="/">{format!("Back to {}", shop.name)}</a>
+            </p>
+            <p class="hint">"Your reference is "<span class="reference">{outcome.reference}</span>"."</p>
+        </div>
+    })
+}
