@@ -125,6 +125,7 @@ impl Settings {
     ///
     /// # Errors
     /// Every problem found, not only the first.
+    #[expect(clippy::disallowed_methods, reason = "this is the file that the ban on reading the environment points to")]
     pub fn from_environment(cli: &Cli) -> Result<Self, Problems> {
         // A variable that is not Unicode cannot be one of ours with a good value; the lossy text gets the error it deserves.
         let all = std::env::vars_os()
