@@ -8,7 +8,7 @@ use leptos_router::{
     path,
 };
 
-use crate::{error::CheckoutError, pages};
+use crate::{components::Storefront, error::CheckoutError, pages};
 
 /// The HTML document of a page of the route table.
 pub fn shell(options: LeptosOptions) -> impl IntoView {
@@ -29,8 +29,9 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
 }
 
 /// The HTML document that says what is wrong with a plain form, complete. `order` is the token of the order it speaks of.
-pub fn problem_document(error: &CheckoutError, order: Option<&str>) -> String {
+pub fn problem_document(shop: &Storefront, error: &CheckoutError, order: Option<&str>) -> String {
     Owner::new().with(|| {
+        provide_context(shop.clone());
         view! {
             <!DOCTYPE html>
             <html lang="en">

@@ -1,0 +1,211 @@
+//! The port of the pages and server functions, implemented: where the types of `app` and of `payments` meet, errors are
+//! mapped, and each payment gets its one log line. Nothing is decided here.
+
+mod errors;
+mod shown;
+
+use app::{
+    dto::{
+        Answer, CardDto, CartDto, CartPartDto, CheckoutDto, OrderDto, OutcomeDto, PayDto, ProviderDto, ReturnedFormDto,
+        ReviewDto, ShelfDto,
+    },
+    error::CheckoutError,
+    port::{Checkout, PaySaid},
+};
+use async_trait::async_trait;
+use leptos_axum::ResponseOptions;
+use payments::{
+    ids::{IntentId, OrderToken},
+    order::OrderStatus,
+    pay::PayRequest,
+    provider::CardSession,
+};
+use serde_json::value::RawValue;
+
+pub use self::errors::{order_error, unavailable};
+use crate::{shop::Shop, web::RequestFacts};
+
+/// One request's door to the domain.
+pub struct ShopPort {
+    shop: Shop,
+    facts: RequestFacts,
+    /// Headers of the page that is being rendered, if one is.
+    response: Option<ResponseOptions>,
+}
+
+/// What a plain form's card session stands for.
+pub struct SessionCard {
+    pub payment_method: String,
+    pub email: String,
+    pub card: CardDto,
+}
+
+impl ShopPort {
+    /// A port for one request.
+    pub fn new(shop: Shop, facts: RequestFacts, response: Option<ResponseOptions>) -> Self {
+        Self { shop, facts, response }
+    }
+
+    /// Exchanges a card session for the card it stands for.
+    ///
+    /// # Errors
+    /// `NotFound` where the provider does not know it or it has no card, `Unavailable` where it cannot tell.
+    pub async fn card_of_session(&self, session: &str) -> Result<SessionCard, CheckoutError> {
+        let session = self.session(session).await?.ok_or(CheckoutError::NotFound)?;
+        let payment_method = session.payment_method.ok_or(CheckoutError::NotFound)?.expose().to_owned();
+        let card = CardDto {
+            brand: session.brand.unwrap_or_else(|| "card".to_owned()),
+            last4: session.last4.unwrap_or_default(),
+        };
+        Ok(SessionCard { payment_method, email: session.email.unwrap_or_default(), card })
+    }
+
+    async fn session(&self, session: &str) -> Result<Option<CardSession>, CheckoutError> {
+        errors::card_session(self.shop.ctx.provider.card_session(session).await)
+    }
+
+    /// The order of this token, with a payment intent at the provider if it can be paid.
+    async fn status(&self, token: &str) -> Result<OrderStatus, CheckoutError> {
+        let token = OrderToken::parse(token).map_err(|_| CheckoutError::NotFound)?;
+        let status = payments::order::status(&self.shop.ctx, &token).await.map_err(unavailable)?;
+        status.ok_or(CheckoutError::NotFound)
+    }
+
+    /// What the provider's pages and ours need to find each other.
+    fn provider(&self) -> ProviderDto {
+        let provider = self.shop.site.provider_url(self.facts.host_name());
+        ProviderDto {
+            payment_methods_url: format!("{provider}/v1/payment_methods"),
+            hosted_cards_url: format!("{provider}/hosted/cards"),
+            publishable_key: self.shop.site.publishable_key.clone(),
+        }
+    }
+
+    fn address(&self, path: &str) -> String {
+        format!("{}{path}", self.shop.site.shop_url(self.facts.host.as_deref()))
+    }
+
+    /// What was paid leaves the cart; the rest stays, under a UUID of its own, so that buying the same again is a new order.
+    fn empty_cart_of(&self, status: &OrderStatus) {
+        let Some(cart) = self.facts.cart.as_ref().filter(|cart| cart.id == status.order.cart) else { return };
+        let bought: Vec<String> = status.lines.iter().map(|line| line.sku.to_string()).collect();
+        if let Some(response) = &self.response {
+            let mut headers = http::HeaderMap::new();
+            cart.without(&bought, self.shop.ctx.ids.cart()).store(&mut headers);
+            for (name, value) in &headers {
+                response.append_header(name.clone(), value.clone());
+            }
+        }
+    }
+
+    fn pay_request(&self, pay: &PayDto) -> Result<PayRequest, CheckoutError> {
+        let order = OrderToken::parse(&pay.order).map_err(|_| CheckoutError::NotFound)?;
+        let return_url = self.address(&format!("/orders/{}", pay.order));
+        errors::pay_request(pay, order, &return_url)
+    }
+}
+
+#[async_trait]
+impl Checkout for ShopPort {
+    async fn shop(&self) -> Result<Vec<ShelfDto>, CheckoutError> {
+        let products = payments::catalog::list_products(&self.shop.ctx).await.map_err(unavailable)?;
+        Ok(shown::shelves(products))
+    }
+
+    async fn cart(&self) -> Result<CartDto, CheckoutError> {
+        let Some(cart) = &self.facts.cart else { return Ok(CartDto::default()) };
+        let products = payments::catalog::list_products(&self.shop.ctx).await.map_err(unavailable)?;
+        let parts: Vec<CartPartDto> = shown::cart_parts(&products, &cart.lines)?;
+        let pieces = parts.iter().flat_map(|part| &part.lines).map(|line| line.quantity).sum();
+        Ok(CartDto { id: Some(cart.id.to_string()), parts, pieces })
+    }
+
+    async fn checkout(&self, order: &str, session: Option<&str>) -> Result<CheckoutDto, CheckoutError> {
+        let status = self.status(order).await?;
+        if status.order.provider_payment_intent.is_none() {
+            // A fault here is told by Pay, if the customer gets that far before the provider is back.
+            if let Err(error) = payments::order::ensure_payment_intent(&self.shop.ctx, &status.order).await {
+                tracing::warn!(order = %status.order.id, %error, "no payment intent yet");
+            }
+        }
+        let returned = match session {
+            Some(session) => self.session(session).await?.map(|session| ReturnedFormDto {
+                email: session.email.unwrap_or_default(),
+                name: session.name.unwrap_or_default(),
+                error_code: session.error_code.unwrap_or_default(),
+            }),
+            None => None,
+        };
+        let outcome = shown::outcome_of_status(&status);
+        Ok(CheckoutDto {
+            intent: outcome_intent(&outcome).unwrap_or_else(|| status.order.offered_intent.to_string()),
+            replaces: status.newest_failed.as_ref().map(|intent| intent.key.intent.to_string()),
+            order: shown::order(&status),
+            outcome,
+            provider: self.provider(),
+            review_url: self.address(&format!("/checkout/{order}/review")),
+            returned,
+        })
+    }
+
+    async fn review(&self, order: &str, intent: &str, session: &str) -> Result<ReviewDto, CheckoutError> {
+        let intent = IntentId::parse(intent).map_err(|_| CheckoutError::InvalidIntent)?;
+        let status = self.status(order).await?;
+        let card = self.card_of_session(session).await?;
+        let outcome = shown::outcome_of_status(&status);
+        Ok(ReviewDto {
+            order: shown::order(&status),
+            intent: outcome_intent(&outcome).unwrap_or_else(|| intent.to_string()),
+            replaces: status.newest_failed.as_ref().map(|intent| intent.key.intent.to_string()),
+            outcome,
+            email: card.email,
+            card: card.card,
+            session: session.to_owned(),
+        })
+    }
+
+    async fn order(&self, order: &str) -> Result<(OrderDto, OutcomeDto), CheckoutError> {
+        let outcome = self.outcome(order, None).await?;
+        let status = self.status(order).await?;
+        if outcome.state == app::dto::OutcomeState::Paid {
+            self.empty_cart_of(&status);
+        }
+        Ok((shown::order(&status), outcome))
+    }
+
+    async fn outcome(&self, order: &str, intent: Option<&str>) -> Result<OutcomeDto, CheckoutError> {
+        let order = OrderToken::parse(order).map_err(|_| CheckoutError::NotFound)?;
+        let intent = intent.map(IntentId::parse).transpose().map_err(|_| CheckoutError::InvalidIntent)?;
+        let outcome = payments::outcome::ask(&self.shop.ctx, &order, intent).await.map_err(unavailable)?;
+        outcome.map(|outcome| shown::outcome(&outcome)).ok_or(CheckoutError::NotFound)
+    }
+
+    async fn pay(&self, pay: PayDto) -> Result<PaySaid, CheckoutError> {
+        let request = self.pay_request(&pay)?;
+        let intent = request.intent;
+        match payments::pay::pay(&self.shop.ctx, request).await {
+            Ok(said) => {
+                tracing::info!(%intent, status = said.answer.status, replayed = said.replayed, "pay answered");
+                let body = String::from_utf8(said.answer.body.to_vec())
+                    .ok()
+                    .and_then(|text| RawValue::from_string(text).ok())
+                    .ok_or(CheckoutError::InProgress { retry_after_seconds: errors::RETRY_AFTER_SECONDS })?;
+                Ok(PaySaid { answer: Answer(body), replayed: said.replayed })
+            }
+            Err(error) => {
+                let error = errors::pay_error(error);
+                tracing::info!(%intent, %error, "pay refused");
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The intent of an order that is under way or has paid it: the one its pages carry.
+fn outcome_intent(outcome: &OutcomeDto) -> Option<String> {
+    use app::dto::OutcomeState::{ActionRequired, Closed, Failed, Paid, Pending, Ready, Unknown};
+    match outcome.state {
+        Pending | ActionRequired | Unknown | Paid => outcome.intent.clone(),
+        Ready | Failed | Closed => None,
+    }
+}

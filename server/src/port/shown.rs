@@ -1,0 +1,202 @@
+//! What the domain knows, as pages show it.
+
+use std::collections::BTreeMap;
+
+use app::{
+    dto::{
+        CartPartDto, DeclineReason as ReasonDto, LineDto, MoneyDto, OrderDto, OutcomeDto, OutcomeState, ProductDto,
+        ShelfDto,
+    },
+    error::CheckoutError,
+};
+use payments::{
+    catalog::Product,
+    intent::{Intent, Standing},
+    money::{Currency, Money},
+    order::{Line, Order, OrderState, OrderStatus},
+    outcome::Outcome,
+    provider::DeclineReason,
+};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+
+/// An amount, with the text that a person reads.
+pub fn money(money: Money) -> MoneyDto {
+    MoneyDto { minor: money.minor, currency: money.currency.code().to_owned(), display: money.format() }
+}
+
+/// The catalogue, one shelf for each currency, in the order of their first products.
+pub fn shelves(products: Vec<Product>) -> Vec<ShelfDto> {
+    let mut shelves: Vec<ShelfDto> = Vec::new();
+    for product in products {
+        let currency = product.price.currency;
+        let shown = ProductDto {
+            sku: product.sku.to_string(),
+            name: product.name,
+            description: product.description,
+            picture: product.picture,
+            price: money(product.price),
+            in_stock: product.stock,
+        };
+        match shelves.iter_mut().find(|shelf| shelf.currency == currency.code()) {
+            Some(shelf) => shelf.products.push(shown),
+            None => shelves.push(ShelfDto {
+                title: format!("Sold in {}", currency.code()),
+                currency: currency.code().to_owned(),
+                products: vec![shown],
+            }),
+        }
+    }
+    shelves
+}
+
+/// The cart's parts, priced by the catalogue: what a cookie says of prices would not be believed, so it says nothing.
+pub fn cart_parts(products: &[Product], pieces: &BTreeMap<String, i32>) -> Result<Vec<CartPartDto>, CheckoutError> {
+    let mut parts: Vec<(Currency, Money, CartPartDto)> = Vec::new();
+    for product in products {
+        let Some(&quantity) = pieces.get(product.sku.as_str()) else { continue };
+        let currency = product.price.currency;
+        let amount = product.price.checked_mul(quantity).map_err(|_| CheckoutError::MalformedRequest)?;
+        let line = LineDto {
+            sku: product.sku.to_string(),
+            name: product.name.clone(),
+            picture: product.picture.clone(),
+            quantity,
+            unit: money(product.price),
+            amount: money(amount),
+        };
+        let short = (product.stock < quantity).then(|| product.sku.to_string());
+        match parts.iter_mut().find(|(of, _, _)| *of == currency) {
+            Some((_, total, part)) => {
+                *total = total.checked_add(amount).map_err(|_| CheckoutError::MalformedRequest)?;
+                part.total = money(*total);
+                part.lines.push(line);
+                part.short.extend(short);
+            }
+            None => {
+                let part = CartPartDto {
+                    currency: currency.code().to_owned(),
+                    lines: vec![line],
+                    total: money(amount),
+                    short: short.into_iter().collect(),
+                };
+                parts.push((currency, amount, part));
+            }
+        }
+    }
+    Ok(parts.into_iter().map(|(_, _, part)| part).collect())
+}
+
+/// An order with its lines.
+pub fn order(status: &OrderStatus) -> OrderDto {
+    OrderDto {
+        token: status.order.token.expose().to_owned(),
+        reference: status.order.reference.to_string(),
+        lines: status.lines.iter().map(line).collect(),
+        total: money(status.order.total),
+        created_at: instant(status.order.created_at),
+    }
+}
+
+fn line(line: &Line) -> LineDto {
+    LineDto {
+        sku: line.sku.to_string(),
+        name: line.name.clone(),
+        picture: line.picture.clone(),
+        quantity: line.quantity,
+        unit: money(line.unit),
+        amount: money(line.amount),
+    }
+}
+
+/// Where an order stands, without asking anybody.
+pub fn outcome_of_status(status: &OrderStatus) -> OutcomeDto {
+    let intent = status.live.as_ref().or(status.newest_failed.as_ref());
+    outcome_of(&status.order, intent, true)
+}
+
+/// An outcome.
+pub fn outcome(outcome: &Outcome) -> OutcomeDto {
+    outcome_of(&outcome.order, outcome.intent.as_ref(), outcome.received)
+}
+
+fn outcome_of(order: &Order, intent: Option<&Intent>, received: bool) -> OutcomeDto {
+    let mut shown = OutcomeDto {
+        state: OutcomeState::Ready,
+        intent: intent.map(|intent| intent.key.intent.to_string()),
+        reference: order.reference.to_string(),
+        amount: money(order.total),
+        charge: None,
+        paid_at: None,
+        decline: None,
+        continue_url: None,
+        email_hint: order.email.as_ref().map(|email| hint(email.as_str())),
+        received,
+    };
+    match (&order.state, intent.map(|intent| &intent.standing)) {
+        (OrderState::Paid(payment), _) => {
+            shown.state = OutcomeState::Paid;
+            shown.intent = Some(payment.intent.to_string());
+            shown.charge = Some(payment.charge.to_string());
+            shown.paid_at = Some(instant(payment.paid_at));
+        }
+        (_, Some(Standing::Succeeded { charge, paid_at, .. })) => {
+            shown.state = OutcomeState::Paid;
+            shown.charge = Some(charge.to_string());
+            shown.paid_at = Some(instant(*paid_at));
+        }
+        (_, Some(Standing::Pending)) => shown.state = OutcomeState::Pending,
+        (_, Some(Standing::Unknown)) => shown.state = OutcomeState::Unknown,
+        (_, Some(Standing::ActionRequired { continue_url })) => {
+            shown.state = OutcomeState::ActionRequired;
+            shown.continue_url = Some(continue_url.as_str().to_owned());
+        }
+        (OrderState::Closed, Some(Standing::Failed { .. }) | None) => {
+            shown.state = OutcomeState::Closed;
+            shown.intent = None;
+        }
+        (OrderState::Open, Some(Standing::Failed { reason, .. })) => {
+            shown.state = OutcomeState::Failed;
+            shown.decline = Some(decline(*reason));
+        }
+        (OrderState::Open, None) => {}
+    }
+    shown
+}
+
+fn decline(reason: DeclineReason) -> ReasonDto {
+    match reason {
+        DeclineReason::Generic => ReasonDto::Generic,
+        DeclineReason::InsufficientFunds => ReasonDto::InsufficientFunds,
+        DeclineReason::ExpiredCard => ReasonDto::ExpiredCard,
+        DeclineReason::IncorrectCode => ReasonDto::IncorrectCode,
+        DeclineReason::IncorrectNumber => ReasonDto::IncorrectNumber,
+        DeclineReason::BankCheckFailed => ReasonDto::BankCheckFailed,
+        DeclineReason::CardNotSupported => ReasonDto::CardNotSupported,
+        DeclineReason::OverLimit => ReasonDto::OverLimit,
+        DeclineReason::TryLater => ReasonDto::TryLater,
+        DeclineReason::NotCharged => ReasonDto::NotCharged,
+    }
+}
+
+/// `ana@example.org` → `a…@example.org`: enough for the payer to know it, too little for anybody else.
+fn hint(email: &str) -> String {
+    match email.rsplit_once('@') {
+        Some((name, host)) => format!("{}…@{host}", name.chars().take(1).collect::<String>()),
+        None => "…".to_owned(),
+    }
+}
+
+fn instant(at: OffsetDateTime) -> String {
+    at.format(&Rfc3339).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hint;
+
+    #[test]
+    fn an_address_is_shortened_to_what_its_owner_recognises() {
+        assert_eq!(hint("ana+shop@example.org"), "a…@example.org");
+        assert_eq!(hint("é@bücher.example"), "é…@bücher.example");
+    }
+}

@@ -1,0 +1,63 @@
+//! What the shop reads off a request's headers, besides its body: the host it was reached by and the cart's cookie.
+
+use http::{HeaderMap, header};
+
+use super::CartCookie;
+
+/// Facts of one request. All of them come from the browser and are believed only as far as they harm nobody but itself.
+#[derive(Clone, Debug, Default)]
+pub struct RequestFacts {
+    /// Host and port as the browser wrote them, e.g. `shop.lan:3000`; absent where they are not a plain host.
+    pub host: Option<String>,
+    pub cart: Option<CartCookie>,
+}
+
+impl RequestFacts {
+    /// Reads the facts.
+    pub fn of(headers: &HeaderMap) -> Self {
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).filter(|host| is_plain_host(host));
+        Self { host: host.map(str::to_owned), cart: CartCookie::of(headers) }
+    }
+
+    /// The host without its port.
+    pub fn host_name(&self) -> Option<&str> {
+        let host = self.host.as_deref()?;
+        match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => Some(name),
+            Some(_) | None => Some(host),
+        }
+    }
+}
+
+/// Letters, digits, dots, hyphens, and what an IPv6 address needs: nothing that could break out of an address or HTML.
+fn is_plain_host(host: &str) -> bool {
+    !host.is_empty()
+        && host.len() <= 255
+        && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'[' | b']'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(host: &str) -> RequestFacts {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().expect("a header value"));
+        RequestFacts::of(&headers)
+    }
+
+    #[test]
+    fn the_port_is_told_apart_from_the_host() {
+        assert_eq!(facts("shop.lan:3000").host_name(), Some("shop.lan"));
+        assert_eq!(facts("192.168.1.50").host_name(), Some("192.168.1.50"));
+        assert_eq!(facts("[::1]:3000").host_name(), Some("[::1]"));
+        assert_eq!(facts("[::1]").host_name(), Some("[::1]"));
+    }
+
+    #[test]
+    fn a_host_that_is_more_than_a_host_is_not_believed() {
+        for host in ["a b", "shop\"><script>", "shop/evil", "user@shop", ""] {
+            assert_eq!(facts(host).host, None, "{host}");
+        }
+    }
+}

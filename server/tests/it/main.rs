@@ -1,0 +1,14 @@
+//! The shop as a whole: real Postgres, the real sandbox provider over HTTP, one or more replicas in this process.
+//!
+//! Every test has a database of its own. Names are promises; `b…` and `pitfall_…` are numbers in a catalogue of faults that
+//! real checkouts have shown. Each test that pays ends with [`House::assert_books_balance`].
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should say where, and stop")]
+
+mod bad_input;
+mod cart_and_order;
+mod database;
+mod house;
+mod lost_answers;
+mod pages;
+mod pay;
+mod repeats;
