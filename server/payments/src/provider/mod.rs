@@ -97,9 +97,7 @@ pub enum ConfirmOutcome {
     /// Definitely not charged, and this key will never charge.
     Declined(Decline),
     /// Not charged yet: the bank wants to see the customer first.
-    ActionRequired {
-        url: ContinueUrl,
-    },
+    ActionRequired { url: ContinueUrl },
     /// The provider is still at work on a call with this key, or holds a lock. Neither a yes nor a no: try again shortly.
     Busy,
     /// Proven: *this* request charged nothing. It says nothing about an earlier one with the same key, so after a lost answer

@@ -1,1 +1,111 @@
-//! The one adapter: the Stripe API, spoken by Stripe itself and by the sandbox.
+//! The one adapter: the Stripe API, as Stripe itself and the sandbox speak it.
+//!
+//! Promise: no word of Stripe's leaves this folder; the domain sees outcomes only. A call that moves money goes out once per
+//! call of [`Provider::confirm`]: nothing in here repeats one. Never: no secret, token, card or personal datum is in a
+//! `Debug`, an error or a log.
+//!
+//! `http` brings bytes there and back, `wire` reads them, `classify` and `declines` are the tables that say what they prove,
+//! `outcomes` puts these together, and `units` translates amounts.
+
+mod classify;
+mod config;
+mod declines;
+mod http;
+mod outcomes;
+mod units;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use async_trait::async_trait;
+use url::form_urlencoded;
+
+pub use self::config::{
+    CONNECT_TIMEOUT_DEFAULT, IDLE_CONNECTIONS_MAX_DEFAULT, IDLE_TIMEOUT_DEFAULT, REQUEST_TIMEOUT_DEFAULT, SecretKey,
+    StripeConfig, StripeConfigError,
+};
+use self::{
+    http::{Form, Http},
+    units::Units,
+};
+use super::{
+    CardSessionOutcome, ConfirmOutcome, ConfirmRequest, CreateOutcome, NewPaymentIntent, ProbeOutcome, Provider,
+    ProviderPaymentIntentId, ids::is_id,
+};
+
+/// Asks for the charge itself instead of its id, so that one answer tells its amount and its time.
+const EXPAND_CHARGE: (&str, &str) = ("expand[]", "latest_charge");
+
+/// A provider that speaks the Stripe API.
+pub struct Stripe {
+    http: Http,
+    units: Units,
+}
+
+impl Stripe {
+    /// Makes the adapter and its pool of connections; connects to nothing yet.
+    ///
+    /// # Errors
+    /// When a setting cannot work; the error names it and never shows it.
+    pub fn new(config: &StripeConfig) -> Result<Self, StripeConfigError> {
+        Ok(Self { http: Http::new(config)?, units: Units { exceptions: config.zero_decimal_exceptions } })
+    }
+}
+
+impl fmt::Debug for Stripe {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Stripe").field("units", &self.units).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Provider for Stripe {
+    async fn create_payment_intent(&self, new: &NewPaymentIntent) -> CreateOutcome {
+        let Some((amount, currency)) = self.units.outgoing(&new.money) else {
+            return CreateOutcome::Refused { code: "amount_not_supported".to_owned() };
+        };
+        let body = form_urlencoded::Serializer::new(String::new())
+            .append_pair("amount", &amount.to_string())
+            .append_pair("currency", &currency)
+            .append_pair("payment_method_types[]", "card")
+            .append_pair("metadata[order]", &new.order)
+            .append_pair("metadata[reference]", &new.reference)
+            .finish()
+            .into_bytes();
+        let form = Form { idempotency_key: &new.idempotency_key, body };
+        let answer = self.http.post(&["payment_intents"], form).await;
+        outcomes::created(answer, &new.money, self.units)
+    }
+
+    fn freeze_confirm(&self, payment_method: &str, return_url: &str) -> Vec<u8> {
+        form_urlencoded::Serializer::new(String::new())
+            .append_pair("payment_method", payment_method)
+            .append_pair("return_url", return_url)
+            .append_pair(EXPAND_CHARGE.0, EXPAND_CHARGE.1)
+            .finish()
+            .into_bytes()
+    }
+
+    async fn confirm(&self, request: &ConfirmRequest) -> ConfirmOutcome {
+        let id = &request.payment_intent;
+        let form = Form { idempotency_key: &request.idempotency_key, body: request.body.clone() };
+        let answer = self.http.post(&["payment_intents", id.as_str(), "confirm"], form).await;
+        outcomes::confirmed(answer, id, self.units)
+    }
+
+    async fn probe(&self, payment_intent: &ProviderPaymentIntentId) -> ProbeOutcome {
+        let answer = self.http.get(&["payment_intents", payment_intent.as_str()], &[EXPAND_CHARGE]).await;
+        outcomes::probed(answer, payment_intent, self.units)
+    }
+
+    async fn card_session(&self, id: &str) -> CardSessionOutcome {
+        // The id comes from an address that anybody can write.
+        if !is_id(id) {
+            return CardSessionOutcome::Missing;
+        }
+        outcomes::card_session(self.http.get(&["card_sessions", id], &[]).await)
+    }
+}
