@@ -12,3 +12,4 @@ mod lost_answers;
 mod pages;
 mod pay;
 mod repeats;
+mod tidy;
