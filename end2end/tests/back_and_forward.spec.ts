@@ -1,5 +1,7 @@
 // Back, Forward, restored pages and returns from the bank never make people pay twice, and never leave them stuck.
 
+import type { Browser, Page, PlaywrightWorkerArgs } from '@playwright/test'
+
 import { expectOneCharge, expectPaidOnce } from '../support/books.ts'
 import { launchOptions } from '../support/browser.ts'
 import {
@@ -36,35 +38,29 @@ test('b04, p36: Back after paying shows the order as paid, and nothing there pay
   expect(seen.intents).toHaveLength(1)
 })
 
-test('b04, p36: the same in a browser that does restore pages from memory', async ({
+test('b04, p36: the old page comes back from memory as it was left, asks, and turns into the receipt', async ({
   playwright,
   sandbox,
   newOrder,
-}, testInfo) => {
+}) => {
   const order = await newOrder()
-  // Playwright switches the back/forward cache off; people's browsers have it on.
-  const browser = await playwright.chromium.launch({
-    ...launchOptions(),
-    ignoreDefaultArgs: ['--disable-back-forward-cache'],
-  })
+  const browser = await launchWithPageMemory(playwright)
   try {
     const page = await browser.newPage()
-    await page.addInitScript(() => {
-      window.addEventListener('pageshow', (event) => {
-        document.documentElement.dataset['persisted'] = String(event.persisted)
-      })
-    })
+    const seen = watchPayments(page)
+    await rememberPage(page, order.url)
     await page.goto(order.url)
     await hydrated(page)
     await fillCard(page, cards.good)
     await payButton(page).click()
     await expectPaidOnce(page, sandbox, order)
-    await page.goBack()
-    testInfo.annotations.push({
-      type: 'pageshow.persisted',
-      description: (await page.locator('html').getAttribute('data-persisted')) ?? 'no pageshow',
-    })
+    await page.goto('/')
+    await page.goBack({ waitUntil: 'commit' })
     await expectPaidOnce(page, sandbox, order)
+    await page.goBack({ waitUntil: 'commit' })
+    await expect(page.locator('html'), 'the page came from memory').toHaveAttribute('data-persisted', 'true')
+    await expectPaidOnce(page, sandbox, order)
+    expect(seen.intents).toHaveLength(1)
   } finally {
     await browser.close()
   }
@@ -106,6 +102,36 @@ test('b05: Back from the bank leads to a page that goes on, with the same key', 
   await passBank(page, 'approve')
   await expectPaidOnce(page, sandbox, order)
   expect(new Set(seen.intents)).toEqual(new Set([intent]))
+})
+
+test('b05: the page comes back from the bank out of memory, goes on within a second, with the same key', async ({
+  playwright,
+  sandbox,
+  newOrder,
+}) => {
+  const order = await newOrder()
+  const browser = await launchWithPageMemory(playwright)
+  try {
+    const page = await browser.newPage()
+    const seen = watchPayments(page)
+    await rememberPage(page, order.url)
+    await page.goto(order.url)
+    await hydrated(page)
+    const intent = await intentOf(page)
+    await fillCard(page, cards.bankStep)
+    await payButton(page).click()
+    await onBankPage(page)
+    await page.goBack({ waitUntil: 'commit' })
+    await expect(page.locator('html'), 'the page came from memory').toHaveAttribute('data-persisted', 'true')
+    await expect(page.getByRole('link', { name: /^Continue to/ })).toBeVisible({ timeout: 1000 })
+    await expectState(page, 'bank_step')
+    expect(await intentOf(page)).toBe(intent)
+    await passBank(page, 'approve')
+    await expectPaidOnce(page, sandbox, order)
+    expect(new Set(seen.intents)).toEqual(new Set([intent]))
+  } finally {
+    await browser.close()
+  }
 })
 
 // Three times to the bank and back; no page shows what the database thinks of that.
@@ -239,3 +265,23 @@ test('an old link to a paid checkout tells that it is paid, and offers no paymen
   await expectPaidOnce(later, sandbox, order)
   await elsewhere.close()
 })
+
+/** Playwright switches the back/forward cache off; people's browsers have it on. */
+async function launchWithPageMemory(playwright: PlaywrightWorkerArgs['playwright']): Promise<Browser> {
+  return playwright.chromium.launch({ ...launchOptions(), ignoreDefaultArgs: ['--disable-back-forward-cache'] })
+}
+
+/** Browsers may keep even pages that say `no-store`; here the page is not allowed to rely on it. */
+async function rememberPage(page: Page, address: string): Promise<void> {
+  await page.route(address, async (route) => {
+    const response = await route.fetch()
+    const headers = response.headers()
+    delete headers['cache-control']
+    await route.fulfill({ response, headers })
+  })
+  await page.addInitScript(() => {
+    window.addEventListener('pageshow', (event) => {
+      document.documentElement.dataset['persisted'] = String(event.persisted)
+    })
+  })
+}
