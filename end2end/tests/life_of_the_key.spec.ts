@@ -1,5 +1,9 @@
 // One UUID per checkout intent: there before the first press, the same in every reading, kept in every browser.
 
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
 import { expectNoCharge, expectOneCharge, expectPaidOnce } from '../support/books.ts'
 import { launchOptions } from '../support/browser.ts'
 import {
@@ -105,6 +109,39 @@ test('b23, p43: with storage blocked a double click, and a reload, pay once', as
   await page.reload()
   await expectPaidOnce(page, sandbox, order)
   expect(new Set(seen.intents)).toEqual(new Set([intent]))
+})
+
+test('b23, p43: a browser that blocks all cookies and site data pays once', async ({ playwright, sandbox, newOrder }) => {
+  const order = await newOrder()
+  const profile = mkdtempSync(join(tmpdir(), 'payonce-profile-'))
+  mkdirSync(join(profile, 'Default'))
+  const blocked = { profile: { default_content_setting_values: { cookies: 2 } } }
+  writeFileSync(join(profile, 'Default', 'Preferences'), JSON.stringify(blocked))
+  const context = await playwright.chromium.launchPersistentContext(profile, launchOptions())
+  try {
+    const faults: string[] = []
+    watchFaults(context, faults)
+    const page = context.pages()[0] ?? (await context.newPage())
+    await page.goto(order.url)
+    const storage = await page.evaluate(() => {
+      try {
+        return String(localStorage.length)
+      } catch (error) {
+        return String(error)
+      }
+    })
+    expect(storage).toContain('SecurityError')
+    await hydrated(page)
+    await fillCard(page, cards.good)
+    await payButton(page).dblclick()
+    await expectPaidOnce(page, sandbox, order)
+    await page.reload()
+    await expectPaidOnce(page, sandbox, order)
+    expect(faults).toEqual([])
+  } finally {
+    await context.close()
+    rmSync(profile, { recursive: true, force: true })
+  }
 })
 
 test('p43: with storage that is full the page pays once', async ({ page, sandbox, newOrder }) => {
