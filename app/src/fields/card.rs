@@ -160,8 +160,17 @@ fn number_in(typed: &str) -> String {
 fn joins(character: char) -> bool {
     match character {
         '\n' | '\r' => false,
-        '-' | '.' | '_' | '\u{2010}'..='\u{2015}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => true,
-        '\u{2060}' | '\u{2212}' | '\u{feff}' | '\u{ff0d}' | '\u{b7}' => true,
+        '-'
+        | '.'
+        | '_'
+        | '\u{2010}'..='\u{2015}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'
+        | '\u{2212}'
+        | '\u{feff}'
+        | '\u{ff0d}'
+        | '\u{b7}' => true,
         other => other.is_whitespace(),
     }
 }
@@ -180,5 +189,5 @@ fn luhn(digits: &str) -> bool {
             }
         })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }

@@ -83,15 +83,13 @@ fn month_and_year(typed: &str) -> Option<(u8, u16)> {
     }
     match runs.as_slice() {
         [one] => {
-            let two_first = one.get(..2)?;
-            match one.len() {
-                3 => pair(one.get(..1)?, one.get(1..)?),
-                4 => pair(two_first, one.get(2..)?),
-                5 => pair(one.get(..1)?, one.get(1..)?),
-                6 if two_first == "20" => pair(one.get(4..)?, one.get(..4)?),
-                6 => pair(two_first, one.get(2..)?),
-                _ => None,
-            }
+            let split = match one.len() {
+                3 | 5 => 1,
+                6 if one.starts_with("20") => return pair(one.get(4..)?, one.get(..4)?),
+                4 | 6 => 2,
+                _ => return None,
+            };
+            pair(one.get(..split)?, one.get(split..)?)
         }
         [year, month] if year.len() == 4 => pair(month, year),
         [month, year] => pair(month, year),

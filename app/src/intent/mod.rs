@@ -3,4 +3,8 @@
 //! Reading order: [`machine`] (pure: what happened → what to do) → [`words`] (pure: where it stands → what the page says) →
 //! [`retry`] (pure: how long to wait) → `storage` and `mint` (browser only: where the UUID is kept and made).
 
+pub mod machine;
+pub mod mint;
+pub mod retry;
+pub mod storage;
 pub mod words;

@@ -1,19 +1,44 @@
 //! What runs in the browser.
 //!
-//! The server writes each page whole; an island renders nothing of its own, but brings the written page to life: it follows
+//! The server writes each page whole; the island renders nothing of its own, but brings the written page to life: it follows
 //! [`crate::intent::machine`] and writes what [`crate::intent::words`] says into the elements that are there already. So the
 //! page pays without the island, nothing typed before it came is lost, no difference between two renderings can kill its
 //! handlers, and the browser loads no view code.
 
 #[cfg(feature = "ssr")]
+mod adopt;
+#[cfg(feature = "hydrate")]
+mod dom;
+#[cfg(feature = "hydrate")]
+mod driver;
+#[cfg(feature = "hydrate")]
+mod form;
+#[cfg(feature = "hydrate")]
+mod net;
+#[cfg(feature = "ssr")]
 mod outcome;
 #[cfg(feature = "ssr")]
 mod pay_form;
 
+use leptos::prelude::*;
+
+#[cfg(feature = "ssr")]
+pub use adopt::{Adopt, adopt_script};
 #[cfg(feature = "ssr")]
 pub use outcome::OutcomeWatch;
 #[cfg(feature = "ssr")]
 pub use pay_form::PayForm;
 
+use crate::intent::machine::Seed;
+
 /// Referenced by `frontend`, so that the linker keeps this crate's islands.
 pub const KEEP: () = ();
+
+/// Brings the page around it to life; shows nothing itself.
+#[island]
+pub fn Live(seed: Seed, shop: String, payment_methods_url: String, publishable_key: String) -> impl IntoView {
+    #[cfg(feature = "hydrate")]
+    driver::start(&seed, shop, net::Provider { payment_methods_url, publishable_key });
+    #[cfg(not(feature = "hydrate"))]
+    let _ = (seed, shop, payment_methods_url, publishable_key);
+}

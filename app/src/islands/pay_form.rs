@@ -6,55 +6,102 @@
 use leptos::prelude::*;
 use leptos_meta::Title;
 
+use super::{Adopt, Live};
 use crate::{
     components::Storefront,
     dto::CheckoutDto,
     fields::Field,
-    intent::words::{Focus, Screen},
+    intent::{
+        machine::{Kind, Machine, Seed},
+        words::{Screen, screen},
+    },
 };
 
 /// `<main>` of the checkout page. `children` is the order summary. Sets the page's `<title>`.
 #[component]
 pub fn PayForm(checkout: CheckoutDto, children: Children) -> impl IntoView {
     let shop = Storefront::current();
-    let screen = first_screen(&checkout, &shop.name);
-    let CheckoutDto { order, intent, .. } = checkout.clone();
+    let seed = seed(&checkout);
+    let machine = Machine::new(&seed);
+    let screen = screen(&machine, &shop.name);
+    let order = seed.order.clone();
+    let payment_methods_url = checkout.provider.payment_methods_url.clone();
+    let publishable_key = checkout.provider.publishable_key.clone();
+    let intent = machine.shown_intent().to_owned();
+    let state = screen.state;
     view! {
         <Title text=shop.title(&screen.title) />
-        <main id="main" class="checkout" data-state=screen.state data-intent=intent data-order=order.token>
+        <main id="main" class="checkout" data-state=state data-intent=intent data-order=order>
             <div class="checkout__pay">
-                <h1 class="checkout__title" tabindex="-1">{screen.heading.clone()}</h1>
-                <div class=format!("notice notice--{}", screen.state) hidden=screen.notice.is_none()>
-                    <p class="notice__text">{screen.notice.clone()}</p>
-                </div>
+                <Said screen=screen.clone() />
                 <ErrorSummary screen=screen.clone() />
                 <CardForm checkout screen=screen.clone() />
-                <Onward screen=screen.clone() />
-                <p class="status" role="status"></p>
-                <p class="unseen" role="alert"></p>
+                <Onward screen />
+                <Regions />
             </div>
             <div class="checkout__summary">{children()}</div>
+            <Live seed shop=shop.name payment_methods_url publishable_key />
         </main>
+        <Adopt />
+    }
+}
+
+fn seed(checkout: &CheckoutDto) -> Seed {
+    Seed {
+        order: checkout.order.token.clone(),
+        intent: checkout.intent.clone(),
+        replaces: checkout.replaces.clone(),
+        price: checkout.order.total.clone(),
+        outcome: checkout.outcome.clone(),
+        refused: checkout.returned.as_ref().map(|returned| returned.error_code.clone()),
+        kind: Kind::Checkout,
+    }
+}
+
+/// The heading and what follows from it.
+#[component]
+pub(super) fn Said(screen: Screen) -> impl IntoView {
+    let (tone, silent) = (["notice notice--", screen.state].concat(), screen.notice.is_empty());
+    view! {
+        <h1 class="checkout__title" tabindex="-1">{screen.heading}</h1>
+        <div class=tone hidden=silent>
+            <p class="notice__text">{screen.notice}</p>
+        </div>
+    }
+}
+
+/// The live regions: in the page, empty, from the first HTML on.
+#[component]
+pub(super) fn Regions() -> impl IntoView {
+    view! {
+        <p class="status" role="status"></p>
+        <p class="unseen" role="alert"></p>
     }
 }
 
 /// Links to every field with a fault; hidden while there is none.
 #[component]
 fn ErrorSummary(screen: Screen) -> impl IntoView {
+    let none = screen.faults.is_empty();
     let items = Field::ALL.map(|field| {
-        let fault = screen.faults.iter().find(|fault| fault.field == field);
+        let sentence = sentence_for(&screen, field);
+        let fine = sentence.is_none();
         view! {
-            <li hidden=fault.is_none()>
-                <a href=format!("#{}", field.id())>{fault.map(|fault| fault.problem.sentence.clone())}</a>
+            <li data-field=field.id() hidden=fine>
+                <a href=["#", field.id()].concat()>{sentence}</a>
             </li>
         }
     });
     view! {
-        <div class="error-summary" role="group" aria-labelledby="error-summary-title" tabindex="-1" hidden=screen.faults.is_empty()>
+        <div class="error-summary" role="group" aria-labelledby="error-summary-title" tabindex="-1" hidden=none>
             <h2 class="error-summary__title" id="error-summary-title">"There is a problem"</h2>
-            <ul class="error-summary__list">{items.collect_view()}</ul>
+            <ul class="error-summary__list">{items.into_iter().collect_view()}</ul>
         </div>
     }
+}
+
+fn sentence_for(screen: &Screen, field: Field) -> Option<String> {
+    screen.faults.iter().find(|fault| fault.field == field).map(|fault| fault.problem.sentence.clone())
 }
 
 /// The card form. Plain: the provider takes it and sends the browser on to the review page.
@@ -62,15 +109,14 @@ fn ErrorSummary(screen: Screen) -> impl IntoView {
 fn CardForm(checkout: CheckoutDto, screen: Screen) -> impl IntoView {
     let CheckoutDto { order, intent, replaces, provider, review_url, returned, .. } = checkout;
     let returned = returned.unwrap_or_default();
-    let retry_url = review_url.trim_end_matches("/review").to_owned();
+    let retry_url = review_url.strip_suffix("/review").unwrap_or(&review_url).to_owned();
     let typed = |field| match field {
         Field::Email => returned.email.clone(),
         Field::Name => returned.name.clone(),
         Field::Number | Field::Expiry | Field::Code => String::new(),
     };
     let fields = Field::ALL.map(|field| {
-        let problem = screen.faults.iter().find(|fault| fault.field == field).map(|f| f.problem.sentence.clone());
-        view! { <FieldRow field typed=typed(field) problem=problem.unwrap_or_default() /> }
+        view! { <FieldRow field typed=typed(field) problem=sentence_for(&screen, field).unwrap_or_default() /> }
     });
     view! {
         <form
@@ -81,13 +127,14 @@ fn CardForm(checkout: CheckoutDto, screen: Screen) -> impl IntoView {
             hidden=screen.button.is_none()
             aria-label="Payment"
         >
-            <input type="hidden" name="intent" value=intent />
-            <input type="hidden" name="replaces" value=replaces.unwrap_or_default() />
+            // Without `autocomplete="off"` some browsers bring back what a script once wrote here.
+            <input type="hidden" name="intent" value=intent autocomplete="off" />
+            <input type="hidden" name="replaces" value=replaces.unwrap_or_default() autocomplete="off" />
             <input type="hidden" name="key" value=provider.publishable_key />
             <input type="hidden" name="return_url" value=review_url />
             <input type="hidden" name="retry_url" value=retry_url />
-            {fields.collect_view()}
-            <button class="pay-button" type="submit" data-busy=format!("Paying {}…", order.total.display)>
+            {fields.into_iter().collect_view()}
+            <button class="pay-button" type="submit" data-busy=["Paying ", &order.total.display, "…"].concat()>
                 <span class="pay-button__text">{screen.button.clone()}</span>
             </button>
             <p class="pay-form__promise">{crate::text::en::CHARGED_ONCE}</p>
@@ -162,28 +209,12 @@ fn FieldRow(field: Field, typed: String, problem: String) -> impl IntoView {
 /// What stands in the form's place while there is nothing to fill in.
 #[component]
 pub(super) fn Onward(screen: Screen) -> impl IntoView {
-    let (address, text) = screen.link.clone().unwrap_or_default();
+    let (address, text) = screen.link.unzip();
+    let (no_link, no_check) = (text.is_none(), screen.check.is_none());
     view! {
-        <div class="onward" hidden=screen.link.is_none() && screen.check.is_none()>
-            <a class="onward__link" href=address hidden=screen.link.is_none()>{text}</a>
-            <button class="onward__check" type="button" hidden=screen.check.is_none()>{screen.check}</button>
+        <div class="onward" hidden=no_link && no_check>
+            <a class="onward__link" href=address hidden=no_link>{text}</a>
+            <button class="onward__check" type="button" hidden=no_check>{screen.check}</button>
         </div>
-    }
-}
-
-fn first_screen(checkout: &CheckoutDto, shop: &str) -> Screen {
-    Screen {
-        state: checkout.outcome.state.as_data_state(),
-        title: format!("Pay {}", checkout.order.total.display),
-        heading: format!("Pay {shop}"),
-        notice: None,
-        button: Some(format!("Pay {}", checkout.order.total.display)),
-        busy: false,
-        check: None,
-        link: None,
-        status: String::new(),
-        alert: String::new(),
-        faults: Vec::new(),
-        focus: Focus::Stays,
     }
 }
