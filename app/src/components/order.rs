@@ -65,7 +65,7 @@ pub fn Receipt(order: OrderDto, outcome: OutcomeDto) -> impl IntoView {
                 </thead>
                 <tbody>{lines.into_iter().map(receipt_line).collect_view()}</tbody>
                 <tfoot>
-                    <tr><th scope="row" colspan="2">{if paid { "Paid" } else { "Total" }}</th><td class="money">{total.display}</td></tr>
+                    <tr><th scope="row" colspan="2">"Total"</th><td class="money">{total.display}</td></tr>
                 </tfoot>
             </table>
             <dl class="facts">

@@ -19,8 +19,8 @@ pub fn Tide(#[prop(optional)] moving: bool) -> impl IntoView {
     view! {
         <svg class="tide" class:tide--moving=moving width="100%" height="12" aria-hidden="true">
             <defs>
-                <pattern id="tide" width="48" height="12" patternUnits="userSpaceOnUse">
-                    <path d="M-1 6.400C4 2 8 2 12 6s8 4 12 0 8-4 12 0 8 4 13-.400" />
+                <pattern id="tide" width="24" height="12" patternUnits="userSpaceOnUse">
+                    <path d="M-12 6q6-7 12 0t12 0 12 0 12 0" />
                 </pattern>
             </defs>
             <rect x="-48" width="200%" height="12" fill="url(#tide)" />

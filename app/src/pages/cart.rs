@@ -66,7 +66,7 @@ fn Part(part: CartPartDto, cart: String, several: bool) -> impl IntoView {
                     })
                     .collect_view()}
             </ul>
-            <form class="part__pay" method="post" action="/checkout">
+            <form class="slip part__pay" method="post" action="/checkout">
                 <p class="total"><span>"Total"</span><strong class="money">{total.display.clone()}</strong></p>
                 <input type="hidden" name="cart" value=cart />
                 <input type="hidden" name="currency" value=currency />
