@@ -1,8 +1,8 @@
 //! From what came back to what it means: one function per call, pure.
 //!
 //! Promise: `Approved` and `Charged` need a payment intent of the id that was asked for, in the state `succeeded`, with a
-//! charge, a positive amount and a currency that all read well. `Declined` needs a row of `classify.rs`. All else falls
-//! through to *unknown*. Never: the money of a charge is copied from a request.
+//! charge, and a positive amount and a currency that read well and agree wherever the answer repeats them. `Declined` needs a
+//! row of `classify.rs`. All else falls through to *unknown*. Never: the money of a charge is copied from a request.
 
 use time::OffsetDateTime;
 
@@ -187,21 +187,25 @@ fn read_payment_intent(reply: &Reply) -> Option<PaymentIntent> {
     read::<PaymentIntent>(&reply.body).filter(|payment_intent| payment_intent.object == "payment_intent")
 }
 
-/// The charge of a payment intent that succeeded. What the charge says of itself counts more than its payment intent.
+/// The charge of a payment intent that succeeded. All that the answer says of the money has to agree: one that contradicts
+/// itself was damaged, and a probe will get another. Money that agrees and is wrong is a fact, for the caller to judge.
 fn charge(payment_intent: &PaymentIntent, units: Units) -> Option<ProviderCharge> {
-    let (id, amount, currency, created) = match payment_intent.latest_charge.as_ref()? {
-        LatestCharge::Id(id) => {
-            let amount = payment_intent.amount_received.unwrap_or(payment_intent.amount);
-            (id, amount, &payment_intent.currency, None)
-        }
+    let PaymentIntent { amount, ref currency, .. } = *payment_intent;
+    if payment_intent.amount_received.is_some_and(|received| received != amount) {
+        return None;
+    }
+    let (id, created) = match payment_intent.latest_charge.as_ref()? {
+        LatestCharge::Id(id) => (id, None),
         LatestCharge::Expanded(charge) => {
-            let is_ours = charge.payment_intent.as_ref().is_none_or(|id| *id == payment_intent.id);
-            if charge.status != "succeeded" || !is_ours {
+            let agrees = charge.status == "succeeded"
+                && charge.amount == amount
+                && charge.amount_captured.is_none_or(|captured| captured == amount)
+                && charge.currency == *currency
+                && charge.payment_intent.as_ref().is_none_or(|id| *id == payment_intent.id);
+            if !agrees {
                 return None;
             }
-            let amount = charge.amount_captured.unwrap_or(charge.amount);
-            let created = OffsetDateTime::from_unix_timestamp(charge.created).ok()?;
-            (&charge.id, amount, &charge.currency, Some(created))
+            (&charge.id, Some(OffsetDateTime::from_unix_timestamp(charge.created).ok()?))
         }
     };
     let money = units.incoming(amount, currency)?;

@@ -212,8 +212,12 @@ fn the_bank_page_must_be_a_page() {
 #[test]
 fn a_charge_says_its_own_money() {
     let mut body = succeeded();
-    body["latest_charge"]["amount_captured"] = json!(4991);
-    body["latest_charge"]["currency"] = json!("usd");
+    for pointer in ["/amount", "/amount_received", "/latest_charge/amount", "/latest_charge/amount_captured"] {
+        *body.pointer_mut(pointer).unwrap() = json!(4991);
+    }
+    for pointer in ["/currency", "/latest_charge/currency"] {
+        *body.pointer_mut(pointer).unwrap() = json!("usd");
+    }
     let ConfirmOutcome::Approved(charge) = confirm(200, &body) else { unreachable!("not approved") };
     assert_eq!((charge.money.minor, charge.money.currency.code()), (4991, "USD"));
 
@@ -226,18 +230,17 @@ fn a_charge_says_its_own_money() {
 #[test]
 fn a_success_with_anything_odd_about_the_money_is_unknown() {
     type Change = fn(&mut Value);
-    let changes: [(Change, UnknownReason); 12] = [
+    let changes: [(Change, UnknownReason); 14] = [
         (|body| body["id"] = json!("pi_2"), UnknownReason::Mismatch),
         (|body| body["object"] = json!("setup_intent"), UnknownReason::Unreadable),
         (|body| body["currency"] = json!(null), UnknownReason::Unreadable),
         (|body| body["amount"] = json!("4990"), UnknownReason::Unreadable),
+        (|body| body["amount"] = json!(4991), UnknownReason::Unreadable),
+        (|body| body["amount_received"] = json!(0), UnknownReason::Unreadable),
+        (|body| body["currency"] = json!("usd"), UnknownReason::Unreadable),
         (|body| body["latest_charge"]["amount"] = json!(49.9), UnknownReason::Unreadable),
-        (|body| body["latest_charge"]["amount_captured"] = json!(0), UnknownReason::Unreadable),
+        (|body| body["latest_charge"]["amount"] = json!(4991), UnknownReason::Unreadable),
         (|body| body["latest_charge"]["amount_captured"] = json!(-4990), UnknownReason::Unreadable),
-        (
-            |body| body["latest_charge"]["amount_captured"] = json!(9_223_372_036_854_775_808_u64),
-            UnknownReason::Unreadable,
-        ),
         (|body| body["latest_charge"]["currency"] = json!("zzz"), UnknownReason::Unreadable),
         (|body| body["latest_charge"]["status"] = json!("failed"), UnknownReason::Unreadable),
         (|body| body["latest_charge"]["payment_intent"] = json!("pi_2"), UnknownReason::Unreadable),
@@ -248,6 +251,19 @@ fn a_success_with_anything_odd_about_the_money_is_unknown() {
         change(&mut body);
         assert_eq!(confirm(200, &body), ConfirmOutcome::Unknown(reason), "change {index}");
         assert_eq!(probe(200, &body), ProbeOutcome::CannotTell(reason), "change {index}");
+    }
+}
+
+#[test]
+fn amounts_that_are_none_are_unknown() {
+    for amount in
+        [json!(0), json!(-4990), json!(9_223_372_036_854_775_808_u64), json!("4990"), json!(4990.0), json!(null)]
+    {
+        let mut body = succeeded();
+        for pointer in ["/amount", "/amount_received", "/latest_charge/amount", "/latest_charge/amount_captured"] {
+            *body.pointer_mut(pointer).unwrap() = amount.clone();
+        }
+        assert_eq!(confirm(200, &body), ConfirmOutcome::Unknown(UnknownReason::Unreadable), "{amount}");
     }
 }
 
