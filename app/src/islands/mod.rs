@@ -17,6 +17,8 @@ mod form;
 mod net;
 #[cfg(feature = "ssr")]
 mod outcome;
+#[cfg(feature = "hydrate")]
+mod paint;
 #[cfg(feature = "ssr")]
 mod pay_form;
 
@@ -30,9 +32,6 @@ pub use outcome::OutcomeWatch;
 pub use pay_form::PayForm;
 
 use crate::intent::machine::Seed;
-
-/// Referenced by `frontend`, so that the linker keeps this crate's islands.
-pub const KEEP: () = ();
 
 /// Brings the page around it to life; shows nothing itself.
 #[island]

@@ -59,6 +59,13 @@ impl Machine {
 
     /// Takes in what the server knows of the order.
     pub(super) fn learn(&mut self, outcome: &OutcomeDto) {
+        if let (Kind::Outcome, Phase::Idle(_)) = (self.kind, &self.phase) {
+            // The server wrote "not paid"; anything else it can say better itself.
+            if !matches!(outcome.state, OutcomeState::Ready | OutcomeState::Failed) {
+                self.effects.push(Effect::Reload);
+            }
+            return;
+        }
         self.about.clone_from(&outcome.intent);
         match (outcome.state, &self.phase) {
             (_, Phase::Tokenizing | Phase::Over(_)) => {}
