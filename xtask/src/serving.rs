@@ -1,0 +1,103 @@
+//! Processes of our own `payonce` that run beside us, and that cannot outlive us.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    os::unix::process::CommandExt as _,
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, bail};
+
+use crate::command::{command, line_of, target};
+
+/// How long an orderly end may take: payments in flight get 20 s, then the database is stopped.
+const STOP_SECONDS_MAX: u64 = 50;
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A running `payonce`. It stops when its standard input closes, which happens also when this process is killed.
+pub struct Payonce {
+    child: Child,
+}
+
+/// A command of the release binary.
+pub fn payonce(subcommand: &str) -> Command {
+    command(target("release/payonce"), &[subcommand])
+}
+
+impl Payonce {
+    /// Starts it. It is no member of the terminal's group: Ctrl-C comes to us, and we pass it on in order.
+    pub fn start(payonce: &mut Command) -> anyhow::Result<Self> {
+        let line = line_of(payonce);
+        let child = payonce
+            .arg("--until-stdin-closes")
+            .stdin(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("`{line}` could not be started"))?;
+        Ok(Self { child })
+    }
+
+    /// The first line of its output, which must have been piped.
+    pub fn first_line(&mut self) -> anyhow::Result<String> {
+        let output = self.child.stdout.take().context("its output was not piped")?;
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line)?;
+        if line.trim().is_empty() {
+            let status = self.child.wait()?;
+            bail!("payonce ended before it was ready ({status})");
+        }
+        Ok(line.trim().to_owned())
+    }
+
+    /// How it ended, if it did.
+    pub fn ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
+    /// Ends it in order, or by force when it takes too long.
+    pub fn stop(mut self) -> anyhow::Result<()> {
+        drop(self.child.stdin.take());
+        let started = Instant::now();
+        while started.elapsed().as_secs() < STOP_SECONDS_MAX {
+            if let Some(status) = self.child.try_wait()? {
+                if !status.success() {
+                    bail!("payonce did not stop in order ({status})");
+                }
+                return Ok(());
+            }
+            pause();
+        }
+        self.kill();
+        bail!("payonce did not stop within {STOP_SECONDS_MAX} s and was killed; the next start recovers its data")
+    }
+
+    /// Ends it at once.
+    pub fn kill(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits a moment before looking again.
+pub fn pause() {
+    #[expect(clippy::disallowed_methods, reason = "this tool has one thread and nothing else to do meanwhile")]
+    std::thread::sleep(LOOK_PAUSE);
+}
+
+/// Whether a server answers 200 at a path.
+pub fn answers(address: SocketAddr, path: &str) -> bool {
+    ask(address, path).is_ok_and(|status_line| status_line.starts_with("HTTP/1.1 200"))
+}
+
+fn ask(address: SocketAddr, path: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&address, PROBE_TIMEOUT)?;
+    stream.set_read_timeout(Some(PROBE_TIMEOUT))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let mut start = [0; 16];
+    let length = stream.read(&mut start)?;
+    Ok(String::from_utf8_lossy(&start[..length]).into_owned())
+}
