@@ -122,10 +122,14 @@ impl Journal {
     /// Resolves when the journal cannot be written any more, with the reason; never otherwise.
     pub async fn failure(&self) -> String {
         let mut progress = self.progress.clone();
-        let failed = progress.wait_for(|progress| matches!(progress, Progress::Failed(_))).await;
-        match failed.as_deref() {
-            Ok(Progress::Failed(reason)) => reason.clone(),
-            Ok(Progress::Written(_)) | Err(_) => std::future::pending().await,
+        // The guard that `wait_for` gives must not live across an await, so the reason is taken out first.
+        let reason = match progress.wait_for(|progress| matches!(progress, Progress::Failed(_))).await.as_deref() {
+            Ok(Progress::Failed(reason)) => Some(reason.clone()),
+            Ok(Progress::Written(_)) | Err(_) => None,
+        };
+        match reason {
+            Some(reason) => reason,
+            None => std::future::pending().await,
         }
     }
 
