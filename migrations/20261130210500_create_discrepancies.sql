@@ -24,7 +24,7 @@ create table discrepancies (
 
 comment on table discrepancies is 'Differences between the provider and our books, each told once';
 comment on column discrepancies.id is 'Order of finding';
-comment on column discrepancies.kind is 'amount_mismatch: charged another amount or currency than agreed; not booked. charge_of_failed_intent: money for an intent that had failed; booked, the order is paid. second_charge: money for an order that another charge has paid; booked';
+comment on column discrepancies.kind is 'amount_mismatch: charged another amount or currency than agreed; not booked. charge_of_failed_intent: money for an intent that had failed; booked. second_charge: money where another charge had paid already';
 comment on column discrepancies.operation is 'Of the intent';
 comment on column discrepancies.order_id is 'Of the intent';
 comment on column discrepancies.intent_id is 'Of the intent';

@@ -1,6 +1,13 @@
 //! What can be bought. The catalogue is a small table, read whole.
 
-use crate::{Ctx, ids::Sku, money::Money, pool::StoreError};
+pub(crate) mod store;
+
+use crate::{
+    Ctx,
+    ids::Sku,
+    money::Money,
+    pool::{StoreError, keyed},
+};
 
 /// One product.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +31,10 @@ pub struct Product {
 /// # Errors
 /// When the database cannot answer.
 pub async fn list_products(ctx: &Ctx) -> Result<Vec<Product>, StoreError> {
-    let _ = ctx;
-    Err(StoreError::Unavailable(sqlx::Error::PoolClosed))
+    keyed(&ctx.limits, || store::list_all(&ctx.pool)).await?.into_iter().map(Product::try_from).collect()
+}
+
+/// Those of the products that exist, in order of SKU.
+pub(crate) async fn list_by_sku(ctx: &Ctx, skus: &[String]) -> Result<Vec<Product>, StoreError> {
+    keyed(&ctx.limits, || store::list_by_sku(&ctx.pool, skus)).await?.into_iter().map(Product::try_from).collect()
 }

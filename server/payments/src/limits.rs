@@ -12,6 +12,15 @@ pub const MAX_ORDER_LINES: usize = 50;
 /// Most pieces of one product in one order, so that one customer cannot empty the shop by a slip.
 pub const MAX_LINE_QUANTITY: i32 = 99;
 
+/// How often an order is given new names when its reference is taken: one in 10¹¹ is, so that three in a row are a fault.
+pub const PLACE_TRIES: usize = 3;
+
+/// How often a reserve that lost a race is run again: the second run sees the winner, unless that one was released meanwhile.
+pub const RESERVE_TRIES: usize = 4;
+
+/// Most keys that one query asks for on behalf of those who wait.
+pub const WAITERS_BATCH: usize = 10_000;
+
 /// Most products that the catalogue page shows; the page is not paged.
 pub const MAX_PRODUCTS: i64 = 200;
 
@@ -30,6 +39,8 @@ pub struct Limits {
     /// How long Pay waits for an outcome before it says that the payment is under way. Below the 30 s after which proxies and
     /// browsers commonly give up.
     pub pay_wait: Duration,
+    /// How long a question for the outcome waits for the provider before it tells what was known before.
+    pub ask_wait: Duration,
     /// How long an executor owns an intent. Longer than one call to the provider (10 s by default) and the settle after it, so
     /// that nobody takes over a healthy executor; short, since a crashed one leaves its customer waiting this long.
     pub lease: Duration,
@@ -41,7 +52,8 @@ pub struct Limits {
     pub longest_pause: Duration,
     /// How many looks the executor that lost an answer makes before it leaves the intent to recovery.
     pub chase_looks: u32,
-    /// Longest pause between two looks of recovery at one intent: what waits for a bank or a person is asked for rarely.
+    /// Longest pause between two looks of recovery at one intent. Below the lease, so that an intent is final within the lease
+    /// once the faults stop.
     pub longest_look_pause: Duration,
     /// For how long after the reservation a confirm may be re-sent. Stripe remembers keys for at least 24 h; one hour less,
     /// since clocks differ and requests are under way.
@@ -64,12 +76,13 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             pay_wait: Duration::from_secs(10),
+            ask_wait: Duration::from_secs(3),
             lease: Duration::from_secs(20),
             busy_patience: Duration::from_secs(8),
             first_pause: Duration::from_millis(100),
             longest_pause: Duration::from_secs(5),
             chase_looks: 8,
-            longest_look_pause: Duration::from_secs(60),
+            longest_look_pause: Duration::from_secs(15),
             provider_key_memory: Duration::from_secs(23 * 60 * 60),
             recovery_batch: 20,
             waiters_tick: Duration::from_millis(75),

@@ -1,14 +1,21 @@
 //! Orders: what is bought. Made once per cart and content, never changed after.
 
+mod store;
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
 use crate::{
     Ctx,
-    ids::{CartId, IntentId, OrderId, OrderToken, Reference, Sku},
-    intent::Intent,
+    catalog::{self, Product},
+    ids::{CartId, Email, IntentId, OrderId, OrderToken, Reference, Sku},
+    intent::{self, Intent},
+    limits::{MAX_LINE_QUANTITY, MAX_ORDER_LINES, PLACE_TRIES},
     money::{Currency, Money},
-    pool::StoreError,
-    provider::{ProviderChargeId, ProviderPaymentIntentId},
+    pool::{StoreError, keyed, refused_by},
+    provider::{CreateOutcome, NewPaymentIntent, ProviderChargeId, ProviderPaymentIntentId},
 };
 
 /// What a cart asks for.
@@ -51,7 +58,7 @@ pub struct Order {
     /// The provider's payment intent, once there is one.
     pub provider_payment_intent: Option<ProviderPaymentIntentId>,
     /// Where the receipt goes; known once paid.
-    pub email: Option<crate::ids::Email>,
+    pub email: Option<Email>,
     /// When the checkout began.
     pub created_at: OffsetDateTime,
 }
@@ -151,8 +158,113 @@ pub struct ProviderUnavailable {
 /// # Errors
 /// See [`CreateOrderError`]. Nothing is made or taken then.
 pub async fn create(ctx: &Ctx, new: NewOrder) -> Result<Order, CreateOrderError> {
-    let _ = (ctx, new);
-    Err(StoreError::Unavailable(sqlx::Error::PoolClosed).into())
+    // Price: from our own catalogue, in order of SKU, so that content and locks always come in one order.
+    let quantities = add_up(&new.lines)?;
+    let skus: Vec<String> = quantities.keys().map(|sku| sku.as_str().to_owned()).collect();
+    let products = catalog::list_by_sku(ctx, &skus).await?;
+    let content = Content::priced(new.currency, &quantities, &products)?;
+
+    // Place: one statement makes the order and takes the stock, or does neither.
+    place(ctx, new.cart, &content, &products).await?;
+
+    // Find: the one just made, or the one that this cart made of this content before.
+    let row = keyed(&ctx.limits, || store::find_by_content(&ctx.pool, new.cart, &content.hash)).await;
+    let row = row.map_err(StoreError::from)?.ok_or(StoreError::Impossible("absence of a placed order"))?;
+    Ok(Order::try_from(row)?)
+}
+
+/// Pieces of each product.
+fn add_up(lines: &[NewLine]) -> Result<BTreeMap<Sku, i32>, CreateOrderError> {
+    let mut quantities = BTreeMap::new();
+    for line in lines {
+        let quantity: &mut i32 = quantities.entry(line.sku.clone()).or_default();
+        *quantity = quantity.saturating_add(line.quantity);
+    }
+    if quantities.is_empty() || quantities.values().any(|quantity| *quantity < 1) {
+        return Err(CreateOrderError::Empty);
+    }
+    if quantities.len() > MAX_ORDER_LINES || quantities.values().any(|quantity| *quantity > MAX_LINE_QUANTITY) {
+        return Err(CreateOrderError::TooMany);
+    }
+    Ok(quantities)
+}
+
+/// The content of an order: what makes it this order and no other.
+struct Content {
+    skus: Vec<String>,
+    quantities: Vec<i32>,
+    unit_minors: Vec<i64>,
+    total: Money,
+    hash: [u8; 32],
+}
+
+impl Content {
+    fn priced(
+        currency: Currency,
+        quantities: &BTreeMap<Sku, i32>,
+        products: &[Product],
+    ) -> Result<Self, CreateOrderError> {
+        let mut content = Self {
+            skus: Vec::new(),
+            quantities: Vec::new(),
+            unit_minors: Vec::new(),
+            total: Money::new(0, currency),
+            hash: [0; 32],
+        };
+        let mut hash = Sha256::new();
+        hash.update(format!("order/1 {currency}\n"));
+        for (sku, quantity) in quantities {
+            let product = products.iter().find(|product| product.sku == *sku);
+            let product = product.ok_or_else(|| CreateOrderError::UnknownSku(sku.clone()))?;
+            if product.price.currency != currency {
+                return Err(CreateOrderError::MixedCurrency(sku.clone()));
+            }
+            let amount = product.price.checked_mul(*quantity).or(Err(CreateOrderError::TooMany))?;
+            content.total = content.total.checked_add(amount).or(Err(CreateOrderError::TooMany))?;
+            content.skus.push(sku.as_str().to_owned());
+            content.quantities.push(*quantity);
+            content.unit_minors.push(product.price.minor);
+            hash.update(format!("{sku} {quantity} {}\n", product.price.minor));
+        }
+        content.hash = hash.finalize().into();
+        Ok(content)
+    }
+}
+
+async fn place(ctx: &Ctx, cart: CartId, content: &Content, products: &[Product]) -> Result<(), CreateOrderError> {
+    for _ in 0..PLACE_TRIES {
+        let (token, reference) = (ctx.ids.order_token(), ctx.ids.reference());
+        let placing = store::Placing {
+            id: ctx.ids.order(ctx.clock.now()),
+            token: &token,
+            reference: &reference,
+            cart,
+            content_hash: &content.hash,
+            total: content.total,
+            offered_intent: ctx.ids.intent(),
+            skus: &content.skus,
+            quantities: &content.quantities,
+            unit_minors: &content.unit_minors,
+        };
+        let Err(error) = keyed(&ctx.limits, || store::place(&ctx.pool, &placing)).await else { return Ok(()) };
+        match refused_by(&error) {
+            Some("products_stock_not_negative") => return Err(shortage(ctx, content, products).await?),
+            // Two orders drew the same reference: draw again.
+            Some("orders_reference_key") => {}
+            Some(_) | None => return Err(StoreError::from(error).into()),
+        }
+    }
+    Err(StoreError::Impossible("row of collisions").into())
+}
+
+/// The first product of which fewer pieces are left than were asked for.
+async fn shortage(ctx: &Ctx, content: &Content, before: &[Product]) -> Result<CreateOrderError, StoreError> {
+    let now = catalog::list_by_sku(ctx, &content.skus).await?;
+    let wanted = content.quantities.iter().zip(&now);
+    let short = wanted.into_iter().find(|(quantity, product)| product.stock < **quantity).map(|(_, product)| product);
+    // A rival may have given pieces back meanwhile; then what was seen before the attempt is as good an answer as any.
+    let product = short.or(before.first()).ok_or(StoreError::Impossible("shortage"))?;
+    Ok(CreateOrderError::OutOfStock { sku: product.sku.clone(), left: product.stock })
 }
 
 /// The order of this token.
@@ -160,8 +272,7 @@ pub async fn create(ctx: &Ctx, new: NewOrder) -> Result<Order, CreateOrderError>
 /// # Errors
 /// When the database cannot answer.
 pub async fn find_by_token(ctx: &Ctx, token: &OrderToken) -> Result<Option<Order>, StoreError> {
-    let _ = (ctx, token);
-    Err(StoreError::Unavailable(sqlx::Error::PoolClosed))
+    keyed(&ctx.limits, || store::find_by_token(&ctx.pool, token)).await?.map(Order::try_from).transpose()
 }
 
 /// The newest order that this cart made in this currency.
@@ -169,8 +280,7 @@ pub async fn find_by_token(ctx: &Ctx, token: &OrderToken) -> Result<Option<Order
 /// # Errors
 /// When the database cannot answer.
 pub async fn find_by_cart(ctx: &Ctx, cart: CartId, currency: Currency) -> Result<Option<Order>, StoreError> {
-    let _ = (ctx, cart, currency);
-    Err(StoreError::Unavailable(sqlx::Error::PoolClosed))
+    keyed(&ctx.limits, || store::find_by_cart(&ctx.pool, cart, currency)).await?.map(Order::try_from).transpose()
 }
 
 /// Makes sure that the provider has a payment intent for this order, and that we know its id, before anybody can pay.
@@ -178,8 +288,31 @@ pub async fn find_by_cart(ctx: &Ctx, cart: CartId, currency: Currency) -> Result
 /// # Errors
 /// When the provider or the database cannot answer now. Repeating is safe: key and id belong to the order.
 pub async fn ensure_payment_intent(ctx: &Ctx, order: &Order) -> Result<ProviderPaymentIntentId, ProviderUnavailable> {
-    let _ = (ctx, order);
-    Err(ProviderUnavailable { reason: "not_connected".to_owned() })
+    if let Some(known) = &order.provider_payment_intent {
+        return Ok(known.clone());
+    }
+    let new = NewPaymentIntent {
+        order: order.id.to_string(),
+        reference: order.reference.as_str().to_owned(),
+        money: order.total,
+        idempotency_key: format!("payonce:order:{}:1", order.id),
+    };
+    let unavailable = |reason: &str| ProviderUnavailable { reason: reason.to_owned() };
+    let created = match ctx.provider.create_payment_intent(&new).await {
+        CreateOutcome::Created(created) => created,
+        CreateOutcome::NotSent(reason) => return Err(unavailable(reason.as_str())),
+        CreateOutcome::Refused { code } => return Err(unavailable(&code)),
+        CreateOutcome::Unknown(reason) => return Err(unavailable(reason.as_str())),
+    };
+    let adopted = keyed(&ctx.limits, || store::adopt_payment_intent(&ctx.pool, order.id, &created)).await;
+    match adopted {
+        Ok(Some(adopted)) => ProviderPaymentIntentId::parse(&adopted).or(Err(unavailable("impossible_id"))),
+        Ok(None) => Err(unavailable("impossible_id")),
+        Err(error) => {
+            tracing::warn!(%error, order = %order.id, "could not store the payment intent of an order");
+            Err(unavailable("store_unavailable"))
+        }
+    }
 }
 
 /// The order of this token with its lines and intents.
@@ -187,6 +320,11 @@ pub async fn ensure_payment_intent(ctx: &Ctx, order: &Order) -> Result<ProviderP
 /// # Errors
 /// When the database cannot answer.
 pub async fn status(ctx: &Ctx, token: &OrderToken) -> Result<Option<OrderStatus>, StoreError> {
-    let _ = (ctx, token);
-    Err(StoreError::Unavailable(sqlx::Error::PoolClosed))
+    let Some(order) = find_by_token(ctx, token).await? else { return Ok(None) };
+    let lines = keyed(&ctx.limits, || store::list_lines(&ctx.pool, order.id)).await?;
+    let lines = lines.into_iter().map(|line| line.into_line(order.total.currency)).collect::<Result<_, _>>()?;
+    let intents = intent::list_telling(ctx, order.id, None).await?;
+    let live = intents.iter().find(|intent| !intent.has_failed()).cloned();
+    let newest_failed = intents.into_iter().find(Intent::has_failed);
+    Ok(Some(OrderStatus { order, lines, live, newest_failed }))
 }

@@ -1,11 +1,14 @@
-//! Outcome: what is known of an order's payment. Asking never pays; it may look at the provider.
+//! Outcome: what is known of an order's payment. Asking never starts a payment; it may look at the provider.
+
+use tokio::time::timeout;
 
 use crate::{
     Ctx,
     ids::{IntentId, OrderToken},
-    intent::Intent,
-    order::Order,
+    intent::{self, Intent},
+    order::{self, Order, OrderState},
     pool::StoreError,
+    recover,
 };
 
 /// Where the payment of an order stands.
@@ -21,10 +24,42 @@ pub struct Outcome {
 }
 
 /// What is known of the order's payment. Where an intent is unresolved and nobody is at work on it, the provider is asked once.
+/// `None`: no order has this token.
 ///
 /// # Errors
 /// When the database cannot answer.
-pub async fn ask(ctx: &Ctx, order: &OrderToken, intent: Option<IntentId>) -> Result<Option<Outcome>, StoreError> {
-    let _ = (ctx, order, intent);
-    Err(StoreError::Unavailable(sqlx::Error::PoolClosed))
+pub async fn ask(ctx: &Ctx, order: &OrderToken, asked: Option<IntentId>) -> Result<Option<Outcome>, StoreError> {
+    let Some(seen) = look(ctx, order, asked).await? else { return Ok(None) };
+    let unresolved = seen.intent.as_ref().filter(|intent| !intent.standing.state().is_final());
+    let (Some(intent), false) = (unresolved, matches!(seen.order.state, OrderState::Paid(_))) else {
+        return Ok(Some(seen));
+    };
+
+    // In a task of its own: a browser that goes away must not leave a claimed intent behind.
+    let (task, key) = (ctx.clone(), intent.key);
+    let looking = ctx.detach(async move { recover::look_if_idle(&task, &key).await });
+    match timeout(ctx.limits.ask_wait, looking).await {
+        Ok(Ok(Ok(Some(_)))) => look(ctx, order, asked).await,
+        Ok(Ok(Ok(None))) | Err(_) => Ok(Some(seen)),
+        Ok(Ok(Err(error))) => Err(error),
+        Ok(Err(_)) => Err(StoreError::Impossible("end of a look")),
+    }
+}
+
+async fn look(ctx: &Ctx, token: &OrderToken, asked: Option<IntentId>) -> Result<Option<Outcome>, StoreError> {
+    let Some(order) = order::find_by_token(ctx, token).await? else { return Ok(None) };
+    let intents = intent::list_telling(ctx, order.id, asked).await?;
+    let is_asked = |intent: &&Intent| Some(intent.key.intent) == asked;
+    let received = asked.is_none() || intents.iter().any(|intent| is_asked(&intent));
+    let paid_by = match &order.state {
+        OrderState::Paid(payment) => Some(payment.intent),
+        OrderState::Open | OrderState::Closed => None,
+    };
+    let telling = intents
+        .iter()
+        .find(|intent| Some(intent.key.intent) == paid_by)
+        .or_else(|| intents.iter().find(|intent| !intent.has_failed()))
+        .or_else(|| intents.iter().find(is_asked))
+        .or_else(|| intents.first());
+    Ok(Some(Outcome { intent: telling.cloned(), order, received }))
 }

@@ -1,14 +1,25 @@
 //! Pay: reserve, confirm, settle. Repeats of the same intent get the same bytes.
 
+use tokio::time::{Instant, sleep};
 use url::Url;
 
 use crate::{
     Ctx,
-    ids::{Email, IntentId, OrderToken},
-    intent::archive::Answer,
-    money::Money,
-    pool::StoreError,
-    provider::PaymentMethodToken,
+    ids::{Email, IntentId, OrderId, OrderToken},
+    intent::{
+        self, Fact, Intent, IntentKey, Standing, State,
+        archive::{Answer, Archive, present_answer},
+        fingerprint::Fingerprint,
+        store::reserve::{self as store, Reserved, Reserving, reserve},
+        waiters::{News, Waiting, Working},
+    },
+    limits::RESERVE_TRIES,
+    money::{Currency, Money},
+    order,
+    pool::{StoreError, keyed},
+    provider::{ConfirmOutcome, ConfirmRequest, PaymentMethodToken, ProviderPaymentIntentId, UnknownReason},
+    recover,
+    settle::{self, Target},
 };
 
 /// What a client sends to pay, parsed.
@@ -28,6 +39,12 @@ pub struct PayRequest {
     pub shown: Money,
     /// Where the bank sends the customer back to: the order's outcome page, absolute.
     pub return_url: Url,
+}
+
+impl PayRequest {
+    fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of_payment(self.shown, &self.payment_method, self.replaces, &self.email)
+    }
 }
 
 /// What Pay says when there is something to say.
@@ -83,6 +100,209 @@ pub enum PayError {
 /// # Errors
 /// See [`PayError`].
 pub async fn pay(ctx: &Ctx, request: PayRequest) -> Result<PayAnswer, PayError> {
-    let _ = (ctx, request);
-    Err(StoreError::Unavailable(sqlx::Error::PoolClosed).into())
+    let until = Instant::now() + ctx.limits.pay_wait;
+    let intent = request.intent;
+
+    // Reserve, and if that makes us the owner, go on to confirm and settle, in a task that no caller can stop.
+    let task = ctx.clone();
+    let reserving = ctx.detach(async move { reserve_and_execute(&task, &request).await });
+    let (money, waiting) = match reserving.await.or(Err(PayError::InProgress))?? {
+        Reservation::Replay(archive) => return Ok(PayAnswer { answer: archive.answer().clone(), replayed: true }),
+        Reservation::Mine(waiting, money) | Reservation::InProgress(waiting, money) => (money, waiting),
+    };
+
+    // Everybody who waits for this intent gets the same bytes: whoever clicked first, and every repeat.
+    match waiting.until(ctx, until).await {
+        Some(News::Released) => Err(PayError::NotSent),
+        None | Some(News::Standing(Standing::Pending)) => Err(PayError::InProgress),
+        Some(News::Standing(standing)) => {
+            Ok(PayAnswer { answer: present_answer(intent, money, &standing), replayed: false })
+        }
+    }
+}
+
+/// What the reserve of a valid request ends with.
+#[must_use]
+enum Reservation {
+    /// Reserved by this call; the executor is at work.
+    Mine(Waiting, Money),
+    /// It was final before this call came.
+    Replay(Archive),
+    /// It was reserved before this call came, and has no end yet.
+    InProgress(Waiting, Money),
+}
+
+async fn reserve_and_execute(ctx: &Ctx, request: &PayRequest) -> Result<Reservation, PayError> {
+    let body = ctx.provider.freeze_confirm(request.payment_method.expose(), request.return_url.as_str());
+    let reserving = Reserving {
+        order: &request.order,
+        intent: request.intent,
+        fingerprint: request.fingerprint(),
+        shown: request.shown,
+        email: &request.email,
+        replaces: request.replaces,
+        request: &body,
+        owner: ctx.ids.intent().as_uuid(),
+        lease_seconds: ctx.limits.lease.as_secs_f64(),
+    };
+    for _ in 0..RESERVE_TRIES {
+        let reserved = keyed(&ctx.limits, || reserve(&ctx.pool, &reserving)).await.map_err(StoreError::from)?;
+        match decide(reserved, &reserving)? {
+            Decision::Reserved(lease) => {
+                let waiting = ctx.waiters.wait_for(lease.target.key);
+                let working = ctx.waiters.work_on(lease.target.key);
+                let (task, money) = (ctx.clone(), lease.target.money);
+                drop(ctx.detach(async move { execute(&task, lease, body, working).await }));
+                return Ok(Reservation::Mine(waiting, money));
+            }
+            Decision::WasThere(intent) => {
+                return Ok(match intent.standing.archive() {
+                    Some(archive) => Reservation::Replay(archive.clone()),
+                    None => {
+                        let waiting = ctx.waiters.wait_for(intent.key);
+                        ctx.waiters.publish(&intent.key, News::Standing(intent.standing));
+                        Reservation::InProgress(waiting, intent.money)
+                    }
+                });
+            }
+            Decision::RaceLost => {}
+            Decision::NoPaymentIntent => {
+                let order = order::find_by_token(ctx, &request.order).await?.ok_or(PayError::NotFound)?;
+                order::ensure_payment_intent(ctx, &order).await.or(Err(PayError::NotSent))?;
+            }
+        }
+    }
+    Err(PayError::InProgress)
+}
+
+/// What the reserve statement means.
+enum Decision {
+    Reserved(Lease),
+    WasThere(Intent),
+    /// Nothing stood in the way, and yet nothing was written: a rival's row was committed meanwhile.
+    RaceLost,
+    NoPaymentIntent,
+}
+
+/// The right, and the duty, to confirm a reserved intent.
+struct Lease {
+    target: Target,
+    payment_intent: ProviderPaymentIntentId,
+}
+
+/// Reads the one row of the reserve statement, in the order in which a customer should hear of it.
+fn decide(reserved: Option<Reserved>, asked: &Reserving<'_>) -> Result<Decision, PayError> {
+    let found = reserved.ok_or(PayError::NotFound)?;
+    let currency = Currency::parse(&found.currency).or(Err(StoreError::Impossible("currency of an order")))?;
+    let total = Money::new(found.amount_minor, currency);
+    let key = IntentKey::pay(OrderId(found.order_id), asked.intent);
+    let payment_intent = found.provider_payment_intent.as_deref().map(ProviderPaymentIntentId::parse).transpose();
+    let payment_intent = payment_intent.or(Err(StoreError::Impossible("payment intent of an order")))?;
+
+    // A reserve whose answer was lost and that ran again finds itself: same owner.
+    let owned = found.owner.is_some_and(|owner| owner == asked.owner);
+    if let (Some(fence), Some(payment_intent)) =
+        (found.fence.or(found.owner_fence.filter(|_| owned)), payment_intent.clone())
+    {
+        return Ok(Decision::Reserved(Lease {
+            target: Target { key, money: total, fence: Some(fence) },
+            payment_intent,
+        }));
+    }
+    if let Some(fingerprint) = &found.fingerprint {
+        if fingerprint.as_slice() != asked.fingerprint.as_bytes() {
+            return Err(PayError::Reused);
+        }
+        let row = found.into_intent(asked.intent).ok_or(StoreError::Impossible("intent"))?;
+        return Ok(Decision::WasThere(Intent::try_from(row)?));
+    }
+    if let Some(other) = found.live.or(found.paid_intent) {
+        return Err(PayError::OrderTaken(IntentId(other)));
+    }
+    if found.order_state != "open" {
+        return Err(PayError::OrderClosed);
+    }
+    if total != asked.shown {
+        return Err(PayError::PriceChanged { shown: asked.shown, now: total });
+    }
+    if asked.replaces.is_some() && found.replaced_state.as_deref().and_then(State::parse) != Some(State::Failed) {
+        return Err(PayError::ReplacesUnfinished);
+    }
+    Ok(if payment_intent.is_none() { Decision::NoPaymentIntent } else { Decision::RaceLost })
+}
+
+/// Confirms a reserved intent and settles what the provider says. Nobody can stop it but the end of the process, after which
+/// the lease ends and recovery goes on.
+async fn execute(ctx: &Ctx, lease: Lease, body: Vec<u8>, working: Working) {
+    let key = lease.target.key;
+
+    // Confirm: no transaction is open and no database connection is held.
+    let request = ConfirmRequest { payment_intent: lease.payment_intent, idempotency_key: key.for_provider(), body };
+    let fact = match confirm(ctx, &request).await {
+        Confirmed::Fact(fact) => fact,
+        Confirmed::NotSent => match release(ctx, &lease.target).await {
+            Ok(()) => return,
+            Err(error) => {
+                // The reservation is still there, and recovery will send it. So it is not "not sent".
+                tracing::error!(intent = %key, %error, "could not release a reservation");
+                return;
+            }
+        },
+    };
+
+    // Settle, however long the database needs.
+    let standing = settle::apply_patiently(ctx, &lease.target, &fact).await;
+
+    // Chase an answer that was lost.
+    if standing == Some(Standing::Unknown) {
+        recover::chase(ctx, &key).await;
+    }
+    drop(working);
+}
+
+/// What the first confirm of a reservation ends with.
+enum Confirmed {
+    Fact(Fact),
+    /// Proven of every request that was made: nothing left.
+    NotSent,
+}
+
+/// Confirms, waiting out the provider's lock on a key or payment intent that it is still at work on.
+async fn confirm(ctx: &Ctx, request: &ConfirmRequest) -> Confirmed {
+    let until = Instant::now() + ctx.limits.busy_patience;
+    let mut pause = ctx.limits.first_pause;
+    let mut was_sent = false;
+    loop {
+        let fact = match ctx.provider.confirm(request).await {
+            ConfirmOutcome::Approved(charge) => Fact::Charged(charge),
+            ConfirmOutcome::Declined(decline) => Fact::Declined(decline),
+            ConfirmOutcome::ActionRequired { url } => Fact::BankStep(url),
+            ConfirmOutcome::NotSent(_) if !was_sent => return Confirmed::NotSent,
+            ConfirmOutcome::NotSent(_) => Fact::Silence(UnknownReason::Busy),
+            ConfirmOutcome::Unknown(reason) => Fact::Silence(reason),
+            ConfirmOutcome::Busy if Instant::now() + pause < until => {
+                was_sent = true;
+                sleep(pause).await;
+                pause = (pause * 2).min(ctx.limits.longest_pause);
+                continue;
+            }
+            ConfirmOutcome::Busy => Fact::Silence(UnknownReason::Busy),
+        };
+        return Confirmed::Fact(fact);
+    }
+}
+
+/// Takes the reservation back, and says so only when that is committed.
+async fn release(ctx: &Ctx, target: &Target) -> Result<(), StoreError> {
+    let fence = target.fence.ok_or(StoreError::Impossible("lease without a fence"))?;
+    if keyed(&ctx.limits, || store::release(&ctx.pool, &target.key, fence)).await? {
+        ctx.waiters.publish(&target.key, News::Released);
+        return Ok(());
+    }
+    // Released already by a try whose answer was lost; or recovery owns it by now.
+    match intent::find(ctx, &target.key).await? {
+        None => ctx.waiters.publish(&target.key, News::Released),
+        Some(intent) => ctx.waiters.publish(&target.key, News::Standing(intent.standing)),
+    }
+    Ok(())
 }

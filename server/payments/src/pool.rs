@@ -29,7 +29,7 @@ const IDLE_IN_TRANSACTION_TIMEOUT: &str = "5s";
 pub enum StoreError {
     /// No connection, no answer, or a fault that outlasted the repeats.
     #[error("the database cannot answer")]
-    Unavailable(#[source] sqlx::Error),
+    Unavailable(#[from] sqlx::Error),
     /// A row breaks a rule that its constraints should keep.
     #[error("the database holds an impossible {0}")]
     Impossible(&'static str),

@@ -1,6 +1,21 @@
 //! Recovery: finishes what a crash, a lost answer or a bank step left unresolved.
+//!
+//! It asks first. Only a payment intent that is provably not charged is confirmed again, with the same key and the same bytes,
+//! and only while the provider remembers the key; after that there are only look-ups.
 
-use crate::{Ctx, pool::StoreError};
+use futures::future::join_all;
+use tokio::time::sleep;
+
+use crate::{
+    Ctx,
+    intent::{
+        self, Fact, IntentKey, ProvenNotCharged, Standing, State,
+        store::claim::{self, Claim},
+    },
+    pool::{StoreError, keyed},
+    provider::{ConfirmOutcome, ConfirmRequest, ProbeOutcome, UnknownReason},
+    settle::{self, Target},
+};
 
 /// Takes the intents that are due and have no owner, asks the provider about each, and settles what it learns.
 /// Returns how many it took.
@@ -8,6 +23,85 @@ use crate::{Ctx, pool::StoreError};
 /// # Errors
 /// When the database cannot answer.
 pub async fn run_once(ctx: &Ctx) -> Result<usize, StoreError> {
-    let _ = ctx;
-    Err(StoreError::Unavailable(sqlx::Error::PoolClosed))
+    // In a task of its own, so that a stop does not leave claimed intents waiting for their leases.
+    let task = ctx.clone();
+    let work = ctx.detach(async move {
+        let rows = claim::claim_due(&task.pool, &task.limits).await?;
+        let claims = rows.into_iter().map(Claim::try_from).collect::<Result<Vec<_>, _>>()?;
+        for settled in join_all(claims.iter().map(|claim| look(&task, claim))).await {
+            if let Err(error) = settled {
+                tracing::warn!(%error, "could not settle a recovered intent; its lease will end");
+            }
+        }
+        Ok(claims.len())
+    });
+    work.await.unwrap_or(Err(StoreError::Impossible("end of recovery")))
+}
+
+/// Becomes the owner of this intent, if it is unresolved and has none, and looks once. `None`: there is nothing to do, or
+/// somebody else does it.
+pub(crate) async fn look_if_idle(ctx: &Ctx, key: &IntentKey) -> Result<Option<Standing>, StoreError> {
+    let row = keyed(&ctx.limits, || claim::claim_one(&ctx.pool, &ctx.limits, key)).await?;
+    match row {
+        Some(row) => Ok(Some(look(ctx, &Claim::try_from(row)?).await?)),
+        None => Ok(None),
+    }
+}
+
+/// Looks again and again, until the intent is final or waits for the bank, or the looks are used up and the slower recovery
+/// takes over.
+pub(crate) async fn chase(ctx: &Ctx, key: &IntentKey) {
+    let mut pause = ctx.limits.first_pause;
+    for _ in 0..ctx.limits.chase_looks {
+        sleep(pause).await;
+        pause = (pause * 2).min(ctx.limits.longest_pause);
+        let seen = match look_if_idle(ctx, key).await {
+            Ok(Some(standing)) => Ok(Some(standing)),
+            Ok(None) => intent::find(ctx, key).await.map(|found| found.map(|intent| intent.standing)),
+            Err(error) => Err(error),
+        };
+        match seen {
+            Ok(Some(Standing::Pending | Standing::Unknown)) => {}
+            Ok(Some(Standing::ActionRequired { .. } | Standing::Succeeded { .. } | Standing::Failed { .. }) | None) => {
+                return;
+            }
+            Err(error) => tracing::warn!(intent = %key, %error, "could not look for an outcome"),
+        }
+    }
+}
+
+/// Asks the provider about a claimed intent, and settles what it says.
+async fn look(ctx: &Ctx, claim: &Claim) -> Result<Standing, StoreError> {
+    let fact = match ctx.provider.probe(&claim.payment_intent).await {
+        ProbeOutcome::Charged(charge) => Fact::Charged(charge),
+        ProbeOutcome::NotCharged if claim.state == State::ActionRequired => {
+            Fact::NotCharged(ProvenNotCharged::bank_step_ended())
+        }
+        ProbeOutcome::NotCharged if claim.key_is_remembered => resend(ctx, claim).await,
+        ProbeOutcome::NotCharged => Fact::Silence(UnknownReason::NotAsked),
+        ProbeOutcome::ActionRequired { url } => Fact::BankStep(url),
+        ProbeOutcome::Cancelled => Fact::NotCharged(ProvenNotCharged::payment_intent_cancelled()),
+        ProbeOutcome::Processing => Fact::Silence(UnknownReason::Processing),
+        ProbeOutcome::CannotTell(reason) => Fact::Silence(reason),
+    };
+    let target = Target { key: claim.key, money: claim.money, fence: Some(claim.fence) };
+    settle::apply(ctx, &target, &fact).await
+}
+
+/// Sends the identical request again. What it proves about itself it does not prove about the first one, so that "not sent"
+/// is silence here.
+async fn resend(ctx: &Ctx, claim: &Claim) -> Fact {
+    let request = ConfirmRequest {
+        payment_intent: claim.payment_intent.clone(),
+        idempotency_key: claim.key.for_provider(),
+        body: claim.request.clone(),
+    };
+    match ctx.provider.confirm(&request).await {
+        ConfirmOutcome::Approved(charge) => Fact::Charged(charge),
+        ConfirmOutcome::Declined(decline) => Fact::Declined(decline),
+        ConfirmOutcome::ActionRequired { url } => Fact::BankStep(url),
+        ConfirmOutcome::Busy => Fact::Silence(UnknownReason::Busy),
+        ConfirmOutcome::NotSent(_) => Fact::Silence(UnknownReason::NotAsked),
+        ConfirmOutcome::Unknown(reason) => Fact::Silence(reason),
+    }
 }

@@ -1,5 +1,211 @@
-//! Who waits for which intent on this replica.
+//! Who waits for which intent on this replica, and how they learn of its end.
+//!
+//! Nobody who waits holds a database connection. What an executor of this replica settles is told at once; for intents that
+//! another replica runs, one batched query asks once per tick, and only while somebody waits.
 
-/// The hub.
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout_at},
+};
+
+use super::{Intent, IntentKey, Standing, store};
+use crate::{
+    Ctx,
+    limits::WAITERS_BATCH,
+    pool::{StoreError, keyed},
+};
+
+/// The hub of one replica.
 #[derive(Debug, Default)]
-pub struct Waiters {}
+pub struct Waiters {
+    slots: Mutex<HashMap<IntentKey, Slot>>,
+    ticking: AtomicBool,
+}
+
+/// One intent that somebody waits for or works on.
+#[derive(Debug)]
+struct Slot {
+    news: watch::Sender<Option<News>>,
+    /// Executors of this replica at work on it; while there is one, nobody needs to ask the database.
+    executors: usize,
+    waiting: usize,
+}
+
+/// What those who wait are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// The intent stands there now.
+    Standing(Standing),
+    /// Nothing was sent, and the reservation is gone.
+    Released,
+}
+
+impl News {
+    /// Whether waiting longer is of no use.
+    fn ends_the_wait(&self) -> bool {
+        match self {
+            Self::Standing(Standing::Pending | Standing::Unknown) => false,
+            Self::Standing(Standing::ActionRequired { .. } | Standing::Succeeded { .. } | Standing::Failed { .. })
+            | Self::Released => true,
+        }
+    }
+}
+
+impl Waiters {
+    /// Begins to wait. To be called before the state is looked at, so that no news falls between the two.
+    pub(crate) fn wait_for(self: &Arc<Self>, key: IntentKey) -> Waiting {
+        let mut slots = self.lock();
+        let slot = slots.entry(key).or_insert_with(Slot::empty);
+        slot.waiting += 1;
+        Waiting { hub: Arc::clone(self), key, news: slot.news.subscribe() }
+    }
+
+    /// Begins to work on an intent.
+    pub(crate) fn work_on(self: &Arc<Self>, key: IntentKey) -> Working {
+        self.lock().entry(key).or_insert_with(Slot::empty).executors += 1;
+        Working { hub: Arc::clone(self), key }
+    }
+
+    /// Tells everybody who waits for this intent.
+    pub(crate) fn publish(&self, key: &IntentKey, news: News) {
+        if let Some(slot) = self.lock().get(key) {
+            slot.news.send_if_modified(|present| {
+                let changed = present.as_ref() != Some(&news);
+                *present = Some(news);
+                changed
+            });
+        }
+    }
+
+    /// How many intents are waited for or worked on; for metrics and tests.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether nobody waits and nobody works.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Intents that somebody waits for in vain, and that nobody here works on.
+    fn foreign(&self) -> Vec<IntentKey> {
+        let is_foreign = |slot: &Slot| {
+            let told = slot.news.borrow().as_ref().is_some_and(News::ends_the_wait);
+            slot.executors == 0 && slot.waiting > 0 && !told
+        };
+        self.lock().iter().filter(|(_, slot)| is_foreign(slot)).map(|(key, _)| *key).collect()
+    }
+
+    /// Changes a slot and removes it once it serves nobody.
+    fn leave(&self, key: &IntentKey, change: impl FnOnce(&mut Slot)) {
+        let mut slots = self.lock();
+        if let Some(slot) = slots.get_mut(key) {
+            change(slot);
+            if slot.executors == 0 && slot.waiting == 0 {
+                slots.remove(key);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<IntentKey, Slot>> {
+        // Every change under the lock is whole, so that a panic elsewhere leaves nothing broken behind.
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slot {
+    fn empty() -> Self {
+        Self { news: watch::Sender::new(None), executors: 0, waiting: 0 }
+    }
+}
+
+/// Somebody who waits. Dropping it ends the wait.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    hub: Arc<Waiters>,
+    key: IntentKey,
+    news: watch::Receiver<Option<News>>,
+}
+
+impl Waiting {
+    /// Waits for an end, a bank step or a release, at most until `until`. Returns the last news; `None` when there were none.
+    pub(crate) async fn until(mut self, ctx: &Ctx, until: Instant) -> Option<News> {
+        tick_for_foreign_intents(ctx);
+        loop {
+            let present = self.news.borrow_and_update().clone();
+            let over = present.as_ref().is_some_and(News::ends_the_wait);
+            if over || !matches!(timeout_at(until, self.news.changed()).await, Ok(Ok(()))) {
+                return present;
+            }
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.hub.leave(&self.key, |slot| slot.waiting -= 1);
+    }
+}
+
+/// An executor at work. Dropping it, also by a panic, hands those who wait over to the query.
+#[derive(Debug)]
+pub(crate) struct Working {
+    hub: Arc<Waiters>,
+    key: IntentKey,
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.hub.leave(&self.key, |slot| slot.executors -= 1);
+    }
+}
+
+/// Sees to it that one task asks for foreign intents while somebody waits.
+fn tick_for_foreign_intents(ctx: &Ctx) {
+    if ctx.waiters.ticking.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let ctx = ctx.clone();
+    ctx.clone().detach(async move {
+        // Cleared also when the task panics, so that the next one who waits starts another.
+        let ticking = Ticking(Arc::clone(&ctx.waiters));
+        while !ctx.waiters.is_empty() {
+            sleep(ctx.limits.waiters_tick).await;
+            for keys in ctx.waiters.foreign().chunks(WAITERS_BATCH) {
+                if let Err(error) = ask_for(&ctx, keys).await {
+                    tracing::warn!(%error, intents = keys.len(), "could not ask for intents that are waited for");
+                }
+            }
+        }
+        drop(ticking);
+        // Somebody may have come between the last look and the clearing.
+        if !ctx.waiters.is_empty() {
+            tick_for_foreign_intents(&ctx);
+        }
+    });
+}
+
+/// The mark that a task is ticking.
+struct Ticking(Arc<Waiters>);
+
+impl Drop for Ticking {
+    fn drop(&mut self) {
+        self.0.ticking.store(false, Ordering::Release);
+    }
+}
+
+async fn ask_for(ctx: &Ctx, keys: &[IntentKey]) -> Result<(), StoreError> {
+    for row in keyed(&ctx.limits, || store::list_moved(&ctx.pool, keys)).await? {
+        let intent = Intent::try_from(row)?;
+        ctx.waiters.publish(&intent.key, News::Standing(intent.standing));
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! Claim: to become the one owner of an unresolved intent. Every claim draws a new fence, so that the old owner's writes fail.
+
+use std::time::Duration;
+
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::{
+    ids::{IntentId, OrderId},
+    intent::{IntentKey, State},
+    limits::Limits,
+    money::{Currency, Money},
+    pool::StoreError,
+    provider::ProviderPaymentIntentId,
+};
+
+/// An intent that the caller owns until its lease ends, and what is needed to find out what happened.
+#[derive(Clone)]
+pub(crate) struct Claim {
+    pub(crate) key: IntentKey,
+    pub(crate) fence: i64,
+    /// Where it stood when it was claimed. Nobody else can have moved it since without the fence telling.
+    pub(crate) state: State,
+    pub(crate) money: Money,
+    pub(crate) payment_intent: ProviderPaymentIntentId,
+    pub(crate) request: Vec<u8>,
+    /// Whether the provider still remembers the idempotency key, so that the same request may be sent again.
+    pub(crate) key_is_remembered: bool,
+}
+
+pub(crate) struct ClaimRow {
+    order_id: Uuid,
+    id: Uuid,
+    fence: i64,
+    state: String,
+    amount_minor: i64,
+    currency: String,
+    provider_payment_intent: String,
+    request: Option<Vec<u8>>,
+    key_is_remembered: bool,
+}
+
+impl TryFrom<ClaimRow> for Claim {
+    type Error = StoreError;
+
+    fn try_from(row: ClaimRow) -> Result<Self, StoreError> {
+        let impossible = || StoreError::Impossible("claimed intent");
+        let payment_intent = ProviderPaymentIntentId::parse(&row.provider_payment_intent);
+        Ok(Self {
+            key: IntentKey::pay(OrderId(row.order_id), IntentId(row.id)),
+            fence: row.fence,
+            state: State::parse(&row.state).ok_or_else(impossible)?,
+            money: Money::new(row.amount_minor, Currency::parse(&row.currency).or(Err(impossible()))?),
+            payment_intent: payment_intent.or(Err(impossible()))?,
+            request: row.request.ok_or_else(impossible)?,
+            key_is_remembered: row.key_is_remembered,
+        })
+    }
+}
+
+/// Seconds, as Postgres makes intervals from them.
+pub(crate) fn seconds(duration: Duration) -> f64 {
+    duration.as_secs_f64()
+}
+
+/// Claims this intent, if it is unresolved and nobody owns it.
+pub(crate) async fn claim_one(
+    pool: &PgPool,
+    limits: &Limits,
+    key: &IntentKey,
+) -> Result<Option<ClaimRow>, sqlx::Error> {
+    sqlx::query_as!(
+        ClaimRow,
+        r#"update intents
+        set fence = nextval('fences'),
+            lease_expires_at = now() + make_interval(secs => $4),
+            look_at = now() + make_interval(secs => $4),
+            looks = looks + 1
+        where operation = $1 and order_id = $2 and id = $3
+            and finished_at is null
+            and (lease_expires_at is null or lease_expires_at <= now())
+        returning order_id, id, fence, state, amount_minor, currency, provider_payment_intent, request,
+            created_at > now() - make_interval(secs => $5) as "key_is_remembered!""#,
+        key.operation.as_str(),
+        key.order.as_uuid(),
+        key.intent.as_uuid(),
+        seconds(limits.lease),
+        seconds(limits.provider_key_memory),
+    )
+    .fetch_optional(pool)
+    .await
+}
+
+/// Claims intents that are due and that nobody owns; what a rival is claiming is passed over.
+pub(crate) async fn claim_due(pool: &PgPool, limits: &Limits) -> Result<Vec<ClaimRow>, sqlx::Error> {
+    sqlx::query_as!(
+        ClaimRow,
+        r#"with due as (
+            select operation, order_id, id
+            from intents
+            where finished_at is null and look_at <= now()
+                and (lease_expires_at is null or lease_expires_at <= now())
+            order by look_at
+            limit $1
+            for update skip locked
+        )
+        update intents i
+        set fence = nextval('fences'),
+            lease_expires_at = now() + make_interval(secs => $2),
+            look_at = now() + make_interval(secs => $2),
+            looks = i.looks + 1
+        from due d
+        where i.operation = d.operation and i.order_id = d.order_id and i.id = d.id
+        returning i.order_id, i.id, i.fence, i.state, i.amount_minor, i.currency, i.provider_payment_intent, i.request,
+            i.created_at > now() - make_interval(secs => $3) as "key_is_remembered!""#,
+        limits.recovery_batch,
+        seconds(limits.lease),
+        seconds(limits.provider_key_memory),
+    )
+    .fetch_all(pool)
+    .await
+}

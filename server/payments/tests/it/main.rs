@@ -1,0 +1,18 @@
+//! The domain against a real Postgres and a provider that misbehaves on demand.
+//!
+//! Each test has its own database (`#[sqlx::test]`, so `DATABASE_URL` must name a server). It acts through the crate's public
+//! doors only; rows are read to check, never edited. Names that begin with `b` or `pitfall_` and a number refer to the
+//! catalogue of faults seen in real checkouts.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+mod books;
+mod cost;
+mod crash;
+mod fake;
+mod first_again_other;
+mod money_that_does_not_fit;
+mod orders;
+mod rivals;
+mod support;
+mod unknown;
