@@ -149,12 +149,9 @@ export async function expectState(page: Page, ...states: string[]): Promise<void
   await expect(main(page)).toHaveAttribute('data-state', new RegExp(`^(${states.join('|')})$`))
 }
 
-/** Waits until the island has taken over the card form. */
+/** Waits until the browser program has taken over the card form. */
 export async function hydrated(page: Page): Promise<void> {
-  await page.waitForFunction(() => {
-    const form = document.querySelector('form[data-pay], main form')
-    return form !== null && form.hasAttribute('data-hydrated')
-  })
+  await expect(page.locator('#pay-form')).toHaveAttribute('data-hydrated', '')
 }
 
 /** Goes on to the bank's own page at the provider, from wherever the checkout stands. */

@@ -85,12 +85,6 @@ export class Sandbox {
     return { charges, refunds: ledger.refunds.filter((refund) => ids.has(refund.charge)) }
   }
 
-  /** The latest requests that reached the provider. */
-  async calls(): Promise<Call[]> {
-    const answer = await this.#json<Call[] | { calls: Call[] }>('/_sandbox/calls')
-    return Array.isArray(answer) ? answer : answer.calls
-  }
-
   /** The provider's payment intent of the order. */
   async paymentIntent(order: { reference: string }): Promise<PaymentIntent> {
     const list = await this.#json<{ data: PaymentIntent[] }>('/v1/payment_intents?limit=100')
@@ -99,10 +93,11 @@ export class Sandbox {
     return found
   }
 
-  /** How often the provider was asked to confirm the order's payment intent. */
+  /** The calls that asked to confirm the order's payment intent. */
   async confirmCalls(order: { reference: string }): Promise<Call[]> {
     const { id } = await this.paymentIntent(order)
-    return (await this.calls()).filter((call) => call.method === 'POST' && call.path.endsWith(`/${id}/confirm`))
+    const { calls } = await this.#json<{ calls: Call[] }>(`/_sandbox/calls?call=confirm&payment_intent=${id}`)
+    return calls
   }
 
   /** Makes the next `next` matching requests misbehave. */

@@ -34,21 +34,23 @@ test('the provider charges and then answers 500: the customer sees "paid" and is
   await expectPaidOnce(page, sandbox, order)
 })
 
-test('the provider answers 500 without charging: the same key is sent again and charges once', async ({
-  page,
-  sandbox,
-  newOrder,
-}) => {
-  const order = await newOrder()
-  await sandbox.fault({ path: 'confirm' }, { kind: 'drop_before' })
-  await page.goto(order.url)
-  await hydrated(page)
-  await fillCard(page, cards.good)
-  await payButton(page).click()
-  await expectPaidOnce(page, sandbox, order)
-  const keys = (await sandbox.confirmCalls(order)).map((call) => call.idempotency_key)
-  expect(new Set(keys).size, 'every confirmation carried the same key').toBe(1)
-})
+for (const kind of ['error_500', 'drop_before'] as const) {
+  test(`the provider charges nothing (${kind}): the same key is sent again and charges once`, async ({
+    page,
+    sandbox,
+    newOrder,
+  }) => {
+    const order = await newOrder()
+    await sandbox.fault({ path: 'confirm' }, { kind })
+    await page.goto(order.url)
+    await hydrated(page)
+    await fillCard(page, cards.good)
+    await payButton(page).click()
+    await expectPaidOnce(page, sandbox, order)
+    const keys = (await sandbox.confirmCalls(order)).map((call) => call.idempotency_key)
+    expect(new Set(keys).size, 'every confirmation carried the same key').toBe(1)
+  })
+}
 
 test('while the outcome is unknown the page says so, offers no Pay, and ends with the truth', async ({
   page,

@@ -108,6 +108,23 @@ test.describe('scripts off', () => {
     await expectPaidOnce(page, sandbox, order)
   })
 
+  test('b04: Back after paying finds the same payment, however far back and however often', async ({
+    page,
+    sandbox,
+    newOrder,
+  }) => {
+    const order = await newOrder()
+    await page.goto(order.url)
+    await fillCard(page, cards.good)
+    await payButton(page).click()
+    await payButton(page).click()
+    await expectPaidOnce(page, sandbox, order)
+    await page.goBack()
+    await expectPaidOnce(page, sandbox, order)
+    await page.goBack()
+    await expectPaidOnce(page, sandbox, order)
+  })
+
   // No guard exists here at all: each press posts the form.
   test('five clicks and Enter on a plain form pay once', async ({ page, sandbox, newOrder }) => {
     const order = await newOrder()
