@@ -68,17 +68,8 @@ impl Bench {
         .unwrap()
     }
 
-    pub fn new(&self, order: &str, money: Money) -> NewPaymentIntent {
-        NewPaymentIntent {
-            order: order.to_owned(),
-            reference: "AB12-CD34".to_owned(),
-            money,
-            idempotency_key: format!("payonce:order:{order}:1"),
-        }
-    }
-
     pub async fn create(&self, order: &str, money: Money) -> ProviderPaymentIntentId {
-        match self.stripe.create_payment_intent(&self.new(order, money)).await {
+        match self.stripe.create_payment_intent(&new_payment_intent(order, money)).await {
             CreateOutcome::Created(id) => id,
             other => unreachable!("not created: {other:?}"),
         }
@@ -170,4 +161,13 @@ impl Drop for Bench {
 
 pub fn eur(minor: i64) -> Money {
     Money::new(minor, Currency::parse("EUR").unwrap())
+}
+
+pub fn new_payment_intent(order: &str, money: Money) -> NewPaymentIntent {
+    NewPaymentIntent {
+        order: order.to_owned(),
+        reference: "AB12-CD34".to_owned(),
+        money,
+        idempotency_key: format!("payonce:order:{order}:1"),
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use payments::provider::{ConfirmOutcome, CreateOutcome, NotSentReason, ProbeOutcome, Provider, UnknownReason};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, eur};
+use crate::bench::{Bench, eur, new_payment_intent};
 
 /// One confirm under a fault.
 async fn check(fault: Value, expected: ConfirmOutcome, charges: usize) {
@@ -92,7 +92,7 @@ async fn b29_a_provider_that_refuses_connections_was_sent_nothing() {
     let fresh = bench.impatient_stripe();
     let outcome = fresh.confirm(&bench.request(&id, "pm_card_visa")).await;
     assert_eq!(outcome, ConfirmOutcome::NotSent(NotSentReason::NotConnected));
-    let created = fresh.create_payment_intent(&bench.new("order-2", eur(4990))).await;
+    let created = fresh.create_payment_intent(&new_payment_intent("order-2", eur(4990))).await;
     assert_eq!(created, CreateOutcome::NotSent(NotSentReason::NotConnected));
     // It opens again by itself; until then each try is proven not sent, and may be repeated.
     let mut tries = tokio::time::interval(Duration::from_millis(50));
