@@ -94,7 +94,7 @@ fn ledger(state: &State) -> String {
     let older = if more > 0 { format!("<p class=\"soft\">And {more} older ones.</p>") } else { String::new() };
     format!(
         r#"<div class="scroll" tabindex="0" role="region" aria-labelledby="ledger"><table>
-<thead><tr><th scope="col">When</th><th scope="col" class="right">Amount</th><th scope="col">Order</th><th scope="col">Status</th><th scope="col">Card</th><th scope="col">Charge</th></tr></thead>
+<thead><tr><th scope="col" class="right">Amount</th><th scope="col">Order</th><th scope="col">Status</th><th scope="col">When</th><th scope="col">Card</th><th scope="col">Charge</th></tr></thead>
 <tbody>{rows}</tbody>
 </table></div>{older}"#
     )
@@ -110,11 +110,11 @@ fn ledger_row(charge: &Charge) -> String {
         format!("Paid, {} refunded", escape(&money::display(charge.amount_refunded, &charge.currency)))
     };
     format!(
-        "<tr><td class=\"number\">{}</td><td class=\"right number\">{}</td><td>{}</td><td>{status}</td><td class=\"number\">{} {}</td><td class=\"id\">{}</td></tr>\n",
-        clock::display(charge.created),
+        "<tr><td class=\"right number\">{}</td><td class=\"whole\">{}</td><td>{status}</td><td class=\"number\">{}</td><td class=\"whole\">{} {}</td><td class=\"id\">{}</td></tr>\n",
         escape(&money::display(charge.amount, &charge.currency)),
         reference.map_or_else(|| "—".to_owned(), |reference| escape(reference)),
-        escape(&charge.payment_method.brand),
+        clock::display(charge.created),
+        brand_name(&charge.payment_method.brand),
         escape(&charge.payment_method.last4),
         escape(&charge.id),
     )
@@ -128,17 +128,30 @@ fn cards() -> String {
             rows,
             "<tr><td class=\"number\">{}</td><td>{}</td><td>{}</td></tr>",
             grouped(card),
-            card.brand(),
-            escape(card.does)
+            escape(card.does),
+            brand_name(card.brand())
         )
         .ok();
     }
     format!(
         r#"<div class="scroll" tabindex="0" role="region" aria-labelledby="cards"><table>
-<thead><tr><th scope="col">Number</th><th scope="col">Brand</th><th scope="col">What it does</th></tr></thead>
+<thead><tr><th scope="col">Number</th><th scope="col">What it does</th><th scope="col">Brand</th></tr></thead>
 <tbody>{rows}</tbody>
 </table></div>"#
     )
+}
+
+fn brand_name(brand: &str) -> &'static str {
+    match brand {
+        "visa" => "Visa",
+        "mastercard" => "Mastercard",
+        "amex" => "American Express",
+        "discover" => "Discover",
+        "diners" => "Diners Club",
+        "jcb" => "JCB",
+        "unionpay" => "UnionPay",
+        _ => "Card",
+    }
 }
 
 /// A card number as it is printed on cards: in fours, American Express in 4, 6, 5.
