@@ -38,7 +38,7 @@ async fn approving_twice_charges_once_and_leads_back_with_the_query_kept() {
     assert_eq!(ledger["charges"][0]["idempotency_key"], "pay");
     assert_eq!(sandbox.get(&format!("/v1/payment_intents/{intent}")).await.json()["status"], "succeeded");
     assert!(sandbox.get(&path).await.text.contains("Nothing to decide here"));
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn a_refusal_charges_nothing_and_the_intent_can_be_tried_again() {
     assert_eq!(sandbox.charges().await, 0);
     assert_eq!(decide(&sandbox, &path, "approve", "2").await.status, 303);
     assert_eq!(sandbox.charges().await, 1);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn approval_can_still_end_in_a_decline() {
     let now = sandbox.get(&format!("/v1/payment_intents/{intent}")).await.json();
     assert_eq!(now["last_payment_error"]["decline_code"], "insufficient_funds");
     assert_eq!(sandbox.charges().await, 0);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -85,5 +85,5 @@ async fn a_cancelled_payment_cannot_be_approved() {
     assert_eq!(decide(&sandbox, &path, "approve", "1").await.status, 200);
     assert_eq!(sandbox.charges().await, 0);
     assert_eq!(decide(&sandbox, "/bank/pi_none", "approve", "1").await.status, 404);
-    sandbox.stop().await;
+    sandbox.end().await;
 }

@@ -47,7 +47,7 @@ async fn every_declining_card_says_why_and_leaves_the_intent_open() {
         }
     }
     assert_eq!(sandbox.charges().await, 0);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn another_card_pays_after_a_decline() {
     assert_eq!(got.json()["status"], "succeeded", "{}", got.text);
     assert_eq!(got.json()["last_payment_error"], serde_json::Value::Null);
     assert_eq!(sandbox.charges().await, 1);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn faults_of_a_typed_card_are_named() {
     }
     assert_eq!(send("card[number]", "").await.error("code"), (400, "parameter_invalid_empty".into()));
     assert_eq!(send("type", "sepa_debit").await.error("param"), (400, "type".into()));
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -112,5 +112,5 @@ async fn a_payment_method_that_does_not_exist_is_refused_and_not_remembered() {
         (404, "resource_missing".into())
     );
     assert_eq!(sandbox.confirm(&intent, "key", "pm_card_visa").await.status, 200);
-    sandbox.stop().await;
+    sandbox.end().await;
 }

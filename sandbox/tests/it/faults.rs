@@ -33,7 +33,7 @@ async fn errors_before_acting_charge_nothing_and_the_repeat_pays() {
         assert_eq!((again.status, again.replayed), (200, false), "{fault}");
         assert_eq!(charged(&sandbox, key).await, 1, "{fault}");
     }
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn a_remembered_500_stays_the_answer_of_its_key() {
     assert_eq!(sandbox.confirm(&intent, "after", "pm_card_visa").await.status, 500);
     assert_eq!(charged(&sandbox, "after").await, 1);
     assert_eq!(sandbox.get(&format!("/v1/payment_intents/{intent}")).await.json()["status"], "succeeded");
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn spoilt_answers_come_after_exactly_one_right_charge() {
         assert_eq!(ledger["charges"][0]["amount"], 4990, "{fault}");
         assert_eq!(charged(&sandbox, key).await, 1, "{fault}");
     }
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn a_late_answer_leaves_a_charge_that_others_can_see() {
     sandbox.clear_faults().await;
     assert_eq!(waiting.join_next().await.unwrap().unwrap().unwrap().status(), 200);
     assert_eq!(sandbox.charges().await, 1);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn any_decline_can_be_ordered() {
     let (_, got) = confirm_under(&sandbox, "b", json!({"kind": "decline", "code": "expired_card"})).await;
     assert_eq!(got.error("code"), (402, "expired_card".into()));
     assert_eq!(sandbox.charges().await, 0);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn even_without_its_keys_an_intent_is_charged_once() {
     let (one, two) =
         (sandbox.post("/v1/payment_intents", "k", &form).await, sandbox.post("/v1/payment_intents", "k", &form).await);
     assert_ne!(one.text, two.text);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -150,7 +150,7 @@ async fn the_same_seed_strikes_the_same_calls() {
         let struck = statuses.iter().filter(|status| **status == 500).count();
         assert_eq!(set["faults"][0]["struck"], struck);
         runs.push(statuses);
-        sandbox.stop().await;
+        sandbox.end().await;
     }
     assert_eq!(runs[0], runs[1]);
 }
@@ -172,5 +172,5 @@ async fn faults_that_make_no_sense_are_refused_with_a_reason() {
     let text = sandbox.client.post(sandbox.url("/_sandbox/faults")).body("{\"fault\":{\"kind\":\"error_500\"}}");
     assert_eq!(text.send().await.unwrap().status(), 415);
     assert_eq!(sandbox.get("/_sandbox/faults").await.json()["faults"], json!([]));
-    sandbox.stop().await;
+    sandbox.end().await;
 }

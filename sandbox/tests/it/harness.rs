@@ -93,22 +93,18 @@ pub async fn start_with(config: Config) -> Running {
     Running { address, folder, client, stop, server }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        // The folder stays where a test failed.
-        if !std::thread::panicking() {
-            std::fs::remove_dir_all(&self.folder).ok();
-        }
-    }
-}
-
 impl Running {
     /// Ends the sandbox as a signal would; its folder stays.
     pub async fn stop(mut self) -> PathBuf {
         self.stop.cancel();
         let ended = tokio::time::timeout(DEADLINE, self.server.join_next()).await.unwrap();
         ended.unwrap().unwrap().unwrap();
-        std::mem::take(&mut self.folder)
+        self.folder
+    }
+
+    /// Ends the sandbox and removes its folder; the folder of a test that fails stays.
+    pub async fn end(self) {
+        std::fs::remove_dir_all(self.stop().await).unwrap();
     }
 
     pub fn url(&self, path: &str) -> String {

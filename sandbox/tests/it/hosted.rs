@@ -54,7 +54,7 @@ async fn a_good_card_leads_to_the_review_page_and_its_session_pays() {
     let intent = sandbox.intent("order-1").await;
     assert_eq!(sandbox.confirm(&intent, "pay", session["payment_method"].as_str().unwrap()).await.status, 200);
     assert_eq!(sandbox.charges().await, 1);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn a_bad_card_leads_back_to_the_form_with_what_the_shop_may_show_again() {
         assert_eq!(session["error"], serde_json::json!({"code": code, "param": param}), "{field}={value}");
         assert_eq!(session["billing_details"]["email"], "zoe@example.com");
     }
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -97,5 +97,5 @@ async fn forms_that_cannot_be_sent_back_get_a_page() {
         assert!(got.text.contains("Please go back to the shop."), "{}", got.text);
     }
     assert_eq!(sandbox.get("/v1/card_sessions/cs_none").await.error("code"), (404, "resource_missing".into()));
-    sandbox.stop().await;
+    sandbox.end().await;
 }

@@ -70,7 +70,7 @@ async fn two_sandboxes_never_share_a_journal() {
     sandbox.intent("order-1").await;
     let error = start_error(&folder).await;
     assert!(matches!(error, Some(SandboxError::InUse { .. })), "{error:?}");
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]

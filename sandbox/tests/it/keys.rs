@@ -25,7 +25,7 @@ async fn a_repeat_gets_the_same_bytes_also_after_a_restart_and_for_declines() {
     let again = sandbox.confirm(&intent, "payonce:pay:1:b", "pm_card_visa").await;
     assert_eq!((again.status, again.replayed, &again.text), (200, true, &paid.text));
     assert_eq!(sandbox.charges().await, 1);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn the_same_key_with_another_request_is_an_error_and_changes_nothing() {
     // The order in which parameters come is no difference.
     let turned = sandbox.post("/v1/payment_intents", "key", &[("currency", "eur"), ("amount", "4990")]).await;
     assert_eq!((turned.replayed, &turned.text), (true, &first.text));
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn keys_are_forgotten_after_their_time_and_the_intent_still_charges_once()
     assert_eq!(again.error("code"), (400, "payment_intent_unexpected_state".into()));
     assert!(!again.replayed);
     assert_eq!(sandbox.charges().await, 1);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn all_keys_can_be_forgotten_on_demand_and_stay_forgotten() {
     let again = sandbox.post("/v1/payment_intents", "key", &form).await;
     assert!(!again.replayed);
     assert_ne!(again.text, first.text);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -84,5 +84,5 @@ async fn odd_keys_are_refused() {
         sandbox.post("/v1/payment_intents", &too_long, &form).await.error("type"),
         (400, "idempotency_error".into())
     );
-    sandbox.stop().await;
+    sandbox.end().await;
 }

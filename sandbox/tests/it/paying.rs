@@ -33,7 +33,7 @@ async fn a_confirmed_intent_is_charged_and_in_the_ledger() {
     assert_eq!(expanded["latest_charge"]["paid"], true);
     assert_eq!(expanded["latest_charge"]["payment_method_details"]["card"]["last4"], "4242");
     assert_eq!(sandbox.get(&format!("/v1/charges/{charge}")).await.json()["status"], "succeeded");
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn fifty_confirms_with_one_key_charge_once_and_answer_alike() {
     let replay = sandbox.confirm(&intent, "one-key", "pm_card_visa").await;
     assert!(replay.replayed);
     assert!(bodies.contains(&replay.text));
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn fifty_confirms_with_fifty_keys_charge_once() {
     }
     assert_eq!(succeeded, 1);
     assert_eq!(sandbox.charges().await, 1);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn a_second_confirm_while_the_first_runs_is_told_to_come_again() {
     sandbox.clear_faults().await;
     assert_eq!(running.join_next().await.unwrap().unwrap().status, 200);
     assert_eq!(sandbox.charges().await, 1);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn a_cancelled_intent_can_never_be_charged() {
     let got = sandbox.post(&format!("/v1/payment_intents/{paid}/cancel"), "", &[]).await;
     assert_eq!(got.error("code"), (400, "payment_intent_unexpected_state".into()));
     assert_eq!(sandbox.charges().await, 1);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -150,7 +150,7 @@ async fn a_client_who_hangs_up_stops_no_charge() {
     assert_eq!(sandbox.charges().await, 1);
     let again = sandbox.confirm(&intent, "gone", "pm_card_visa").await;
     assert_eq!((again.status, again.replayed), (200, true));
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -178,5 +178,5 @@ async fn amounts_and_currencies_are_checked_before_anything_exists() {
     let got = sandbox.post("/v1/payment_intents", "key", &[("amount", "50"), ("currency", "EUR")]).await;
     assert_eq!((got.status, got.replayed), (200, false), "{}", got.text);
     assert_eq!(got.json()["currency"], "eur");
-    sandbox.stop().await;
+    sandbox.end().await;
 }

@@ -24,7 +24,7 @@ async fn calls_need_the_right_key() {
     let keyed = [&form[..], &[("key", PUBLISHABLE)]].concat();
     let bare = sandbox.client.post(sandbox.url("/v1/payment_methods"));
     assert_eq!(Got::from(bare.form(&keyed).send().await.unwrap()).await.status, 200);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn unknown_addresses_and_odd_bodies_get_the_error_shape() {
     let got = sandbox.post("/v1/payment_intents", "", &[("description", &large)]).await;
     assert_eq!(got.error("type"), (413, "invalid_request_error".into()));
     assert_eq!(sandbox.get("/v1/payment_intents?expand[]=customer").await.error("param"), (400, "expand".into()));
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn lists_come_in_pages_newest_first() {
     }
     let listed = sandbox.get("/v1/payment_intents").await.json();
     assert_eq!((&listed["object"], &listed["url"]), (&Value::from("list"), &Value::from("/v1/payment_intents")));
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn browsers_may_send_cards_from_any_origin_and_nothing_else() {
         let response = preflight(closed).send().await.unwrap();
         assert_eq!(header(&response, "access-control-allow-origin"), "", "{closed}");
     }
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn the_start_page_shows_cards_and_ledger_and_escapes_what_came_from_outsid
     let page = sandbox.get("/").await.text;
     assert!(page.contains("4990 JPY") && page.contains("4242 4242 4242 4242") && page.contains("3782 822463 10005"));
     assert!(page.contains("&lt;script&gt;") && !page.contains("<script"));
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -131,5 +131,5 @@ async fn everything_can_be_forgotten() {
     let sandbox = crate::harness::start_with(crate::harness::config(&folder)).await;
     assert_eq!(sandbox.get(&format!("/v1/payment_intents/{intent}")).await.status, 404);
     assert_eq!(sandbox.get(&format!("/v1/payment_intents/{kept}")).await.status, 200);
-    sandbox.stop().await;
+    sandbox.end().await;
 }

@@ -30,7 +30,7 @@ async fn refunds_are_bounded_by_the_charge_under_concurrency() {
     assert_eq!(sum, 4990);
     let charge = sandbox.get(&format!("/v1/charges?payment_intent={intent}")).await.json();
     assert_eq!(charge["data"][0]["refunded"], true);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn a_refund_is_idempotent_too() {
     assert_eq!(listed["data"].as_array().unwrap().len(), 1);
     let id = first.json()["id"].as_str().unwrap().to_owned();
     assert_eq!(sandbox.get(&format!("/v1/refunds/{id}")).await.json()["amount"], 500);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -76,5 +76,5 @@ async fn what_was_never_charged_cannot_be_refunded() {
         sandbox.post("/v1/refunds", "", &[("payment_intent", &paid), ("amount", "4991")]).await.error("param").1,
         "amount"
     );
-    sandbox.stop().await;
+    sandbox.end().await;
 }

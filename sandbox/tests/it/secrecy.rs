@@ -54,5 +54,5 @@ async fn card_numbers_and_security_codes_are_nowhere() {
             assert!(!text.contains(number), "a card number in {text}");
         }
     }
-    sandbox.stop().await;
+    sandbox.end().await;
 }

@@ -40,7 +40,7 @@ async fn a_dropped_call_is_reset_or_closed_without_a_byte() {
     }
     let calls = sandbox.get("/_sandbox/calls?call=confirm").await.json();
     assert!(calls["calls"].as_array().unwrap().iter().all(|call| call["outcome"] == "dropped"));
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn half_a_body_is_less_than_its_length_says() {
     let length: usize = head.split("content-length: ").nth(1).unwrap().trim().parse().unwrap();
     assert_eq!((body.len(), error), (length / 2, None), "{head}");
     assert_eq!(sandbox.charges().await, 1);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn a_closed_port_refuses_and_opens_again_with_everything_it_knew() {
     }
     assert_eq!(sandbox.charges().await, 0);
     assert_eq!(sandbox.confirm(&intent, "pay", "pm_card_visa").await.status, 200);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn the_port_can_close_once_a_call_was_answered() {
     }
     let intent = sandbox.intent("order-1").await;
     assert_eq!(sandbox.confirm(&intent, "pay", &method).await.status, 200);
-    sandbox.stop().await;
+    sandbox.end().await;
 }
 
 #[tokio::test]
@@ -111,5 +111,5 @@ async fn the_sandbox_stops_in_bounded_time_and_charges_nothing_that_it_had_not()
     let sandbox = crate::harness::start_with(crate::harness::config(&folder)).await;
     assert_eq!(sandbox.charges().await, 0);
     assert_eq!(sandbox.get(&format!("/v1/payment_intents/{intent}")).await.json()["status"], "requires_payment_method");
-    sandbox.stop().await;
+    sandbox.end().await;
 }
