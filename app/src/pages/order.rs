@@ -29,7 +29,9 @@ pub fn Order() -> impl IntoView {
 #[component]
 fn Outcome(order: OrderDto, outcome: OutcomeDto) -> impl IntoView {
     let said = if outcome.state.is_unresolved() {
-        Either::Left(view! { <AskAgain token=order.token.clone() /> })
+        // At the bank's step the customer has something to do, and nothing changes before that.
+        let waiting = outcome.state != OutcomeState::ActionRequired;
+        Either::Left(waiting.then(|| view! { <AskAgain token=order.token.clone() /> }))
     } else {
         Either::Right(view! { <Final order=order.clone() outcome=outcome.clone() /> })
     };
@@ -47,6 +49,7 @@ fn Outcome(order: OrderDto, outcome: OutcomeDto) -> impl IntoView {
 #[component]
 fn AskAgain(token: String) -> impl IntoView {
     view! {
+        <Tide moving=true />
         <noscript>
             <meta http-equiv="refresh" content=REFRESH_SECONDS />
             <p class="actions"><a class="button" href=format!("/orders/{token}")>{en::UNKNOWN.action}</a></p>
