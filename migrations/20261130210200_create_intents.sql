@@ -82,7 +82,7 @@ comment on column intents.email is 'The payer''s e-mail, as sent';
 comment on column intents.replaces is 'The failed intent of the same order that the client retired for this one';
 comment on column intents.provider_payment_intent is 'The provider''s payment intent that is confirmed for this intent';
 comment on column intents.request is 'Body of the confirm, frozen, so that a re-send repeats the identical bytes; forgotten when final';
-comment on column intents.owner is 'Name that the executor gave itself when it reserved; a reserve whose answer was lost knows itself again by it';
+comment on column intents.owner is 'Name that the present owner gave itself; a reserve whose answer was lost knows itself again by it';
 comment on column intents.fence is 'Number of the present owner; every write of an executor names the one it holds';
 comment on column intents.lease_expires_at is 'Until when the owner may work, by the database''s clock; null where nobody does';
 comment on column intents.look_at is 'When recovery looks next, by the database''s clock';

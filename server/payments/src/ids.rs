@@ -295,3 +295,94 @@ impl Ids {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use time::OffsetDateTime;
+
+    use super::{CartId, Email, Ids, IntentId, OrderToken, Sku};
+
+    const K1: &str = "3b241101-e2bb-4255-8caf-4136c566a962";
+
+    #[test]
+    fn b27_an_intent_has_one_spelling_but_for_letter_case() {
+        let intent = IntentId::parse(K1).expect("the usual form");
+        assert_eq!(IntentId::parse(&K1.to_uppercase()), Ok(intent));
+        assert_eq!(intent.to_string(), K1);
+
+        let long = "a".repeat(256);
+        let without_hyphens = K1.replace('-', "");
+        let with_nul = format!("{}\0", &K1[..35]);
+        for text in [
+            "",
+            " ",
+            &long,
+            &without_hyphens,
+            &with_nul,
+            &format!("{{{K1}}}"),
+            &format!("urn:uuid:{K1}"),
+            &format!(" {K1}"),
+            &format!("{K1}\n"),
+            &format!("{K1}, {K1}"),
+            "undefined",
+            "00000000-0000-0000-0000-000000000000",
+            "ffffffff-ffff-ffff-ffff-ffffffffffff",
+            // Versions 1 and 7, and version 4 with the variants of NCS and Microsoft.
+            "c232ab00-9414-11ec-b3c8-9f6bdeced846",
+            "017f22e2-79b0-7cc3-98c4-dc0c0c07398f",
+            "3b241101-e2bb-4255-0caf-4136c566a962",
+            "3b241101-e2bb-4255-ccaf-4136c566a962",
+            "3b241101e2bb-4255-8caf-4136c566a962-",
+        ] {
+            assert!(IntentId::parse(text).is_err(), "{text:?}");
+            assert!(CartId::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn new_names_are_of_their_form_and_differ() {
+        let ids = Ids::secure();
+        let mut seen = HashSet::new();
+        for _ in 0..1_000 {
+            assert!(IntentId::parse(&ids.intent().to_string()).is_ok());
+            let token = ids.order_token();
+            assert_eq!(OrderToken::parse(token.expose()), Ok(token.clone()));
+            assert!(seen.insert(token), "131 random bits do not repeat");
+            let reference = ids.reference();
+            assert_eq!((reference.as_str().len(), &reference.as_str()[4..5]), (9, "-"));
+        }
+        assert!(OrderToken::parse("0123456789abcdefABCDE").is_err());
+        assert!(OrderToken::parse("0123456789abcdefABCDE/").is_err());
+    }
+
+    #[test]
+    fn seeded_names_repeat_and_orders_sort_by_time() {
+        assert_eq!(Ids::seeded(7).intent(), Ids::seeded(7).intent());
+        let ids = Ids::seeded(7);
+        let early = ids.order(OffsetDateTime::UNIX_EPOCH);
+        let late = ids.order(OffsetDateTime::UNIX_EPOCH + time::Duration::seconds(1));
+        assert!(early < late);
+        assert_eq!(early.as_uuid().get_version_num(), 7);
+    }
+
+    #[test]
+    fn capabilities_and_people_do_not_show_in_debug() {
+        let token = Ids::seeded(1).order_token();
+        assert!(!format!("{token:?}").contains(token.expose()));
+        let email = Email::parse("ana@example.org").expect("an address");
+        assert!(!format!("{email:?}").contains("ana"));
+    }
+
+    #[test]
+    fn addresses_and_skus_that_cannot_be_are_refused() {
+        for text in ["", "a", "@", "a@", "@b", "a b@c", "a@b\n.c", "a@b\0", &format!("{}@b", "a".repeat(254))] {
+            assert!(Email::parse(text).is_err(), "{text:?}");
+        }
+        for text in ["", "-a", "Mug", "mug ", "mug/..", &"a".repeat(41)] {
+            assert!(Sku::parse(text).is_err(), "{text:?}");
+        }
+        assert!(Sku::parse("mug-2").is_ok());
+    }
+}

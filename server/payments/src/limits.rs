@@ -83,12 +83,12 @@ impl Default for Limits {
             longest_pause: Duration::from_secs(5),
             chase_looks: 8,
             longest_look_pause: Duration::from_secs(15),
-            provider_key_memory: Duration::from_secs(23 * 60 * 60),
+            provider_key_memory: Duration::from_hours(23),
             recovery_batch: 20,
             waiters_tick: Duration::from_millis(75),
             statement_patience: Duration::from_secs(3),
             statement_tries: 40,
-            settle_patience: Duration::from_secs(10 * 60),
+            settle_patience: Duration::from_mins(10),
         }
     }
 }

@@ -200,3 +200,100 @@ impl fmt::Display for Money {
         formatter.write_str(&self.format())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Currency, Money, MoneyError};
+    use crate::limits::MAX_AMOUNT_MINOR;
+
+    fn currency(code: &str) -> Currency {
+        Currency::parse(code).expect("a currency")
+    }
+
+    #[test]
+    fn b96_decimal_text_loses_no_cent() {
+        for (text, minor) in [
+            ("8.20", 820),
+            ("19.99", 1999),
+            ("1.15", 115),
+            ("0.29", 29),
+            ("4.35", 435),
+            ("64.10", 6410),
+            ("2.30", 230),
+            ("17.90", 1790),
+            ("16.08", 1608),
+            ("0.57", 57),
+            ("0.58", 58),
+            ("5.06", 506),
+            ("5", 500),
+            ("5.1", 510),
+        ] {
+            assert_eq!(Money::parse(text, currency("EUR")), Ok(Money::new(minor, currency("EUR"))), "{text}");
+        }
+    }
+
+    #[test]
+    fn b97_each_currency_has_its_own_minor_unit() {
+        assert_eq!(Money::parse("500", currency("JPY")), Ok(Money::new(500, currency("JPY"))));
+        assert_eq!(Money::parse("35.200", currency("BHD")), Ok(Money::new(35_200, currency("BHD"))));
+        assert_eq!(Money::parse("500.0", currency("JPY")), Err(MoneyError::TooManyDecimals));
+        assert_eq!(Money::parse("49.901", currency("EUR")), Err(MoneyError::TooManyDecimals));
+    }
+
+    #[test]
+    fn what_is_no_amount_is_refused() {
+        for text in ["", ".", "1.", ".5", "-1", "+1", "1,5", "1 000", "1e3", "0x1", "1.2.3", "٣", "NaN"] {
+            assert_eq!(Money::parse(text, currency("EUR")), Err(MoneyError::Malformed), "{text:?}");
+        }
+        for text in ["999999999999.99", "99999999999999999999999"] {
+            assert_eq!(Money::parse(text, currency("EUR")), Err(MoneyError::OutOfRange), "{text:?}");
+        }
+        for code in ["eur", "EU", "EURO", "XXX", "", "€€€", "E R"] {
+            assert_eq!(Currency::parse(code), Err(MoneyError::UnknownCurrency), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn amounts_read_as_people_write_them() {
+        for (minor, code, text) in [
+            (4990, "EUR", "€49.90"),
+            (123_450, "EUR", "€1,234.50"),
+            (5, "EUR", "€0.05"),
+            (0, "USD", "$0.00"),
+            (-4990, "GBP", "-£49.90"),
+            (500, "JPY", "¥500"),
+            (10_000, "JPY", "¥10,000"),
+            (35_200, "BHD", "BHD\u{a0}35.200"),
+            (99_999_999_999, "CHF", "CHF\u{a0}999,999,999.99"),
+            (i64::MIN, "JPY", "-¥9,223,372,036,854,775,808"),
+        ] {
+            assert_eq!(Money::new(minor, currency(code)).format(), text);
+        }
+    }
+
+    #[test]
+    fn sums_never_wrap_and_never_mix() {
+        let most = Money::new(MAX_AMOUNT_MINOR, currency("EUR"));
+        assert_eq!(most.checked_add(Money::new(1, currency("EUR"))), Err(MoneyError::OutOfRange));
+        assert_eq!(most.checked_mul(2), Err(MoneyError::OutOfRange));
+        assert_eq!(Money::new(i64::MAX, currency("EUR")).checked_mul(i32::MAX), Err(MoneyError::OutOfRange));
+        assert_eq!(most.checked_mul(-1), Err(MoneyError::OutOfRange));
+        assert_eq!(most.checked_add(Money::new(1, currency("USD"))), Err(MoneyError::MixedCurrency));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(minor in 0..=MAX_AMOUNT_MINOR, code in prop::sample::select(vec!["JPY", "EUR", "BHD"])) {
+            let money = Money::new(minor, currency(code));
+            let plain: String = money.format().chars().filter(|c| c.is_ascii_digit() || *c == '.').collect();
+            prop_assert_eq!(Money::parse(&plain, money.currency), Ok(money));
+        }
+
+        #[test]
+        fn parsing_never_panics(text in "\\PC{0,40}") {
+            let _ = (Money::parse(&text, currency("EUR")), Currency::parse(&text));
+        }
+    }
+}

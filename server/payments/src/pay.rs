@@ -156,14 +156,12 @@ async fn reserve_and_execute(ctx: &Ctx, request: &PayRequest) -> Result<Reservat
                 return Ok(Reservation::Mine(waiting, money));
             }
             Decision::WasThere(intent) => {
-                return Ok(match intent.standing.archive() {
-                    Some(archive) => Reservation::Replay(archive.clone()),
-                    None => {
-                        let waiting = ctx.waiters.wait_for(intent.key);
-                        ctx.waiters.publish(&intent.key, News::Standing(intent.standing));
-                        Reservation::InProgress(waiting, intent.money)
-                    }
-                });
+                if let Some(archive) = intent.standing.archive() {
+                    return Ok(Reservation::Replay(archive.clone()));
+                }
+                let waiting = ctx.waiters.wait_for(intent.key);
+                ctx.waiters.publish(&intent.key, News::Standing(intent.standing));
+                return Ok(Reservation::InProgress(waiting, intent.money));
             }
             Decision::RaceLost => {}
             Decision::NoPaymentIntent => {
@@ -200,7 +198,7 @@ fn decide(reserved: Option<Reserved>, asked: &Reserving<'_>) -> Result<Decision,
     let payment_intent = payment_intent.or(Err(StoreError::Impossible("payment intent of an order")))?;
 
     // A reserve whose answer was lost and that ran again finds itself: same owner.
-    let owned = found.owner.is_some_and(|owner| owner == asked.owner);
+    let owned = found.owner == Some(asked.owner) && found.state.as_deref() == Some(State::Pending.as_str());
     if let (Some(fence), Some(payment_intent)) =
         (found.fence.or(found.owner_fence.filter(|_| owned)), payment_intent.clone())
     {
@@ -278,7 +276,7 @@ async fn confirm(ctx: &Ctx, request: &ConfirmRequest) -> Confirmed {
             ConfirmOutcome::Declined(decline) => Fact::Declined(decline),
             ConfirmOutcome::ActionRequired { url } => Fact::BankStep(url),
             ConfirmOutcome::NotSent(_) if !was_sent => return Confirmed::NotSent,
-            ConfirmOutcome::NotSent(_) => Fact::Silence(UnknownReason::Busy),
+            ConfirmOutcome::NotSent(_) => Fact::Silence(UnknownReason::NotAsked),
             ConfirmOutcome::Unknown(reason) => Fact::Silence(reason),
             ConfirmOutcome::Busy if Instant::now() + pause < until => {
                 was_sent = true;
@@ -306,3 +304,6 @@ async fn release(ctx: &Ctx, target: &Target) -> Result<(), StoreError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

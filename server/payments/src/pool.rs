@@ -78,19 +78,79 @@ where
 
 /// Whether the same statement may well succeed when it is run again.
 fn is_passing(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => true,
-        sqlx::Error::Database(error) => error.code().is_some_and(|code| {
-            // Serialization failure, deadlock, lock timeout, read-only primary, too many connections, and the shutdown and
-            // connection classes.
-            matches!(&*code, "40001" | "40P01" | "55P03" | "25006" | "53300" | "57P01" | "57P02" | "57P03")
-                || code.starts_with("08")
-        }),
-        _ => false,
+    if let Some(code) = error.as_database_error().and_then(sqlx::error::DatabaseError::code) {
+        return is_passing_code(&code);
     }
+    matches!(error, sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed)
+}
+
+/// Serialization failure, deadlock, lock timeout, a primary that became read-only, too many connections, and the shutdown and
+/// connection classes.
+fn is_passing_code(code: &str) -> bool {
+    matches!(code, "40001" | "40P01" | "55P03" | "25006" | "53300" | "57P01" | "57P02" | "57P03")
+        || code.starts_with("08")
 }
 
 /// The name of the constraint that refused the statement, if one did.
 pub(crate) fn refused_by(error: &sqlx::Error) -> Option<&str> {
     error.as_database_error().and_then(sqlx::error::DatabaseError::constraint)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, io, time::Duration};
+
+    use super::{is_passing_code, keyed};
+    use crate::limits::Limits;
+
+    fn broken() -> sqlx::Error {
+        sqlx::Error::Io(io::ErrorKind::ConnectionReset.into())
+    }
+
+    #[test]
+    fn b44_what_passes_by_itself_is_tried_again_and_a_refusal_is_not() {
+        for passing in ["40001", "40P01", "55P03", "25006", "57P01", "57P03", "53300", "08006"] {
+            assert!(is_passing_code(passing), "{passing}");
+        }
+        // Unique, foreign key, check, failed transaction, statement timeout, syntax.
+        for lasting in ["23505", "23503", "23514", "25P02", "57014", "42601"] {
+            assert!(!is_passing_code(lasting), "{lasting}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_broken_connection_is_left_for_another() {
+        let runs = Cell::new(0);
+        let result = keyed(&Limits::default(), async || {
+            runs.set(runs.get() + 1);
+            if runs.get() < 6 { Err(broken()) } else { Ok(runs.get()) }
+        })
+        .await;
+        assert_eq!(result.expect("the sixth run succeeds"), 6);
+    }
+
+    #[tokio::test]
+    async fn patience_ends() {
+        let limits = Limits { statement_patience: Duration::from_millis(20), ..Limits::default() };
+        let runs = Cell::new(0);
+        let result: Result<(), _> = keyed(&limits, async || {
+            runs.set(runs.get() + 1);
+            Err(broken())
+        })
+        .await;
+        assert!(result.is_err());
+        assert!((2..10).contains(&runs.get()));
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_reported_at_once() {
+        let runs = Cell::new(0);
+        let result: Result<(), _> = keyed(&Limits::default(), async || {
+            runs.set(runs.get() + 1);
+            Err(sqlx::Error::PoolTimedOut)
+        })
+        .await;
+        assert!(result.is_err());
+        assert_eq!(runs.get(), 1);
+    }
 }

@@ -57,6 +57,13 @@ impl News {
             | Self::Released => true,
         }
     }
+
+    fn is_final(&self) -> bool {
+        match self {
+            Self::Standing(standing) => standing.state().is_final(),
+            Self::Released => false,
+        }
+    }
 }
 
 impl Waiters {
@@ -68,19 +75,24 @@ impl Waiters {
         Waiting { hub: Arc::clone(self), key, news: slot.news.subscribe() }
     }
 
-    /// Begins to work on an intent.
+    /// Begins to work on a new reservation. What was told of a released one under the same key is forgotten.
     pub(crate) fn work_on(self: &Arc<Self>, key: IntentKey) -> Working {
-        self.lock().entry(key).or_insert_with(Slot::empty).executors += 1;
+        let mut slots = self.lock();
+        let slot = slots.entry(key).or_insert_with(Slot::empty);
+        slot.executors += 1;
+        slot.news.send_replace(None);
         Working { hub: Arc::clone(self), key }
     }
 
-    /// Tells everybody who waits for this intent.
+    /// Tells everybody who waits for this intent. An end that was told is never replaced by something older.
     pub(crate) fn publish(&self, key: &IntentKey, news: News) {
         if let Some(slot) = self.lock().get(key) {
             slot.news.send_if_modified(|present| {
-                let changed = present.as_ref() != Some(&news);
-                *present = Some(news);
-                changed
+                let is_news = present.as_ref() != Some(&news) && !present.as_ref().is_some_and(News::is_final);
+                if is_news {
+                    *present = Some(news);
+                }
+                is_news
             });
         }
     }
@@ -208,4 +220,67 @@ async fn ask_for(ctx: &Ctx, keys: &[IntentKey]) -> Result<(), StoreError> {
         ctx.waiters.publish(&intent.key, News::Standing(intent.standing));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use time::OffsetDateTime;
+    use uuid::Uuid;
+
+    use super::{News, Waiters};
+    use crate::{
+        ids::{IntentId, OrderId},
+        intent::{IntentKey, Standing, archive::Archive},
+        provider::DeclineReason,
+    };
+
+    fn key() -> IntentKey {
+        IntentKey::pay(OrderId(Uuid::from_u128(1)), IntentId(Uuid::from_u128(2)))
+    }
+
+    fn failed() -> News {
+        News::Standing(Standing::Failed {
+            reason: DeclineReason::Generic,
+            failed_at: OffsetDateTime::UNIX_EPOCH,
+            archive: Archive::stored(402, "application/json".to_owned(), b"{}".to_vec()),
+        })
+    }
+
+    #[test]
+    fn an_end_is_not_replaced_by_what_was_read_before() {
+        let hub = Arc::new(Waiters::default());
+        let waiting = hub.wait_for(key());
+        hub.publish(&key(), failed());
+        hub.publish(&key(), News::Standing(Standing::Unknown));
+        assert_eq!(*waiting.news.borrow(), Some(failed()));
+    }
+
+    #[test]
+    fn a_new_reservation_does_not_hear_of_the_released_one() {
+        let hub = Arc::new(Waiters::default());
+        let old = hub.wait_for(key());
+        hub.publish(&key(), News::Released);
+        let new = hub.wait_for(key());
+        let working = hub.work_on(key());
+        assert_eq!(*new.news.borrow(), None);
+        drop((old, new, working));
+        assert!(hub.is_empty());
+    }
+
+    #[test]
+    fn only_intents_that_others_run_are_asked_for() {
+        let hub = Arc::new(Waiters::default());
+        let waiting = hub.wait_for(key());
+        assert_eq!(hub.foreign(), [key()]);
+        let working = hub.work_on(key());
+        assert!(hub.foreign().is_empty());
+        drop(working);
+        assert_eq!(hub.foreign(), [key()], "an executor that died leaves its intent to the query");
+        hub.publish(&key(), failed());
+        assert!(hub.foreign().is_empty());
+        drop(waiting);
+        assert!(hub.is_empty());
+    }
 }

@@ -172,7 +172,8 @@ impl Provider for Fake {
         match mood {
             Mood::ChargeThenLose => lost,
             Mood::ChargeThenPanic => panic!("the executor dies after the charge"),
-            _ => outcome,
+            Mood::Approve | Mood::Decline | Mood::BankStep | Mood::ChargeMinor(_) | Mood::Gate(_) => outcome,
+            Mood::LoseBefore | Mood::NotSent | Mood::Busy | Mood::PanicBefore => unreachable!("returned above"),
         }
     }
 
@@ -207,7 +208,10 @@ fn act(intent: &mut PaymentIntent, mood: &Mood) -> ConfirmOutcome {
             ConfirmOutcome::ActionRequired { url: bank() }
         }
         Mood::ChargeMinor(minor) => ConfirmOutcome::Approved(intent.charge(Money::new(*minor, intent.money.currency))),
-        _ => ConfirmOutcome::Approved(intent.charge(intent.money)),
+        Mood::Approve | Mood::ChargeThenLose | Mood::ChargeThenPanic | Mood::Gate(_) => {
+            ConfirmOutcome::Approved(intent.charge(intent.money))
+        }
+        Mood::LoseBefore | Mood::NotSent | Mood::Busy | Mood::PanicBefore => unreachable!("these do not act"),
     }
 }
 

@@ -42,7 +42,7 @@ async fn b46_a_second_intent_of_an_order_that_is_being_paid_or_is_paid_starts_no
     let gate = Arc::new(Semaphore::new(0));
     provider.next([Mood::Gate(Arc::clone(&gate))]);
 
-    let paying = tokio::spawn({
+    let paying = ctx.tasks.spawn({
         let (ctx, order) = (ctx.clone(), order.clone());
         async move { pay_with(&ctx, &order, first).await }
     });
@@ -107,7 +107,7 @@ async fn pitfall_09_those_who_wait_hold_no_connection(pool: PgPool) {
     let gate = Arc::new(Semaphore::new(0));
     provider.next([Mood::Gate(Arc::clone(&gate))]);
 
-    let waiting = tokio::spawn({
+    let waiting = replicas[0].tasks.spawn({
         let (replicas, order) = (replicas.clone(), order.clone());
         async move { join_all((0..60).map(|n| pay_with(&replicas[n % 2], &order, intent))).await }
     });

@@ -1,4 +1,5 @@
-//! Claim: to become the one owner of an unresolved intent. Every claim draws a new fence, so that the old owner's writes fail.
+//! Claim: to become the one owner of an unresolved intent. Every claim draws a new fence, so that the old owner's writes
+//! fail, and changes the owner's name, so that the old one does not know itself again.
 
 use std::time::Duration;
 
@@ -73,6 +74,7 @@ pub(crate) async fn claim_one(
         ClaimRow,
         r#"update intents
         set fence = nextval('fences'),
+            owner = gen_random_uuid(),
             lease_expires_at = now() + make_interval(secs => $4),
             look_at = now() + make_interval(secs => $4),
             looks = looks + 1
@@ -106,6 +108,7 @@ pub(crate) async fn claim_due(pool: &PgPool, limits: &Limits) -> Result<Vec<Clai
         )
         update intents i
         set fence = nextval('fences'),
+            owner = gen_random_uuid(),
             lease_expires_at = now() + make_interval(secs => $2),
             look_at = now() + make_interval(secs => $2),
             looks = i.looks + 1
