@@ -16,8 +16,9 @@ use super::{
 use crate::{
     fields::{self, Checked},
     intent::{
-        machine::{Effect, Event, Kind, Machine, Press, Seed},
+        machine::{Effect, Event, Kind, Machine, Press},
         mint, storage,
+        wire::{self, LiveSeed},
         words::{Focus, Screen, screen},
     },
 };
@@ -32,9 +33,10 @@ struct Page {
     provider: Provider,
 }
 
-/// Brings the page to life that the server wrote from this seed.
-pub fn start(seed: &Seed, shop: String, provider: Provider) {
-    let machine = Machine::new(seed);
+/// Brings the page to life around the island. Where its seed cannot be read the page stays plain, and pays all the same.
+pub fn start() {
+    let Some(LiveSeed { seed, shop, payment_methods_url, publishable_key }) = seed_in_page() else { return };
+    let machine = Machine::new(&seed);
     let shown = screen(&machine, &shop);
     let page = Rc::new(Page {
         machine: RefCell::new(machine),
@@ -42,7 +44,7 @@ pub fn start(seed: &Seed, shop: String, provider: Provider) {
         card: RefCell::new(None),
         shop,
         order: seed.order.clone(),
-        provider,
+        provider: Provider { payment_methods_url, publishable_key },
     });
     let queued = page.take_over_form();
     page.listen();
@@ -59,6 +61,10 @@ pub fn start(seed: &Seed, shop: String, provider: Provider) {
     if queued {
         page.press();
     }
+}
+
+fn seed_in_page() -> Option<LiveSeed> {
+    wire::live_seed(&net::parse(&dom::one("main")?.get_attribute("data-live")?)?)
 }
 
 impl Page {
@@ -95,7 +101,7 @@ impl Page {
             Effect::Pay { tag, pay } => {
                 let page = Rc::clone(self);
                 spawn_local(async move {
-                    let event = match net::pay(pay).await {
+                    let event = match net::pay(&pay).await {
                         Ok(answer) => Event::PayAnswered { tag, answer },
                         Err(error) => Event::PayFailed { tag, error },
                     };
@@ -105,7 +111,7 @@ impl Page {
             Effect::Ask { tag, intent } => {
                 let page = Rc::clone(self);
                 spawn_local(async move {
-                    let event = match net::outcome(page.order.clone(), intent).await {
+                    let event = match net::outcome(&page.order, &intent).await {
                         Ok(outcome) => Event::OutcomeAnswered { tag, outcome },
                         Err(error) => Event::OutcomeFailed { tag, error },
                     };

@@ -31,13 +31,10 @@ pub use outcome::OutcomeWatch;
 #[cfg(feature = "ssr")]
 pub use pay_form::PayForm;
 
-use crate::intent::machine::Seed;
-
-/// Brings the page around it to life; shows nothing itself.
+/// Brings the page around it to life; shows nothing itself. What it must know stands in `<main data-live>`, not in properties:
+/// those would bring a second JSON reader into the browser.
 #[island]
-pub fn Live(seed: Seed, shop: String, payment_methods_url: String, publishable_key: String) -> impl IntoView {
+pub fn Live() -> impl IntoView {
     #[cfg(feature = "hydrate")]
-    driver::start(&seed, shop, net::Provider { payment_methods_url, publishable_key });
-    #[cfg(not(feature = "hydrate"))]
-    let _ = (seed, shop, payment_methods_url, publishable_key);
+    driver::start();
 }

@@ -3,11 +3,10 @@
 //! Promises: each call ends within its limit. An answer that cannot be read is a lost answer: *unknown*, never *failed*. Never
 //! sends card data to this origin, or this origin's cookies to the provider.
 //!
-//! The server functions are called by their types and addresses, but not by their generated client: that one has no limit of
-//! time, does not show `Retry-After`, and weighs more than this file.
+//! The server functions are called at their addresses, but not by their generated client: that one has no limit of time, does
+//! not show `Retry-After`, and weighs more than this file.
 
 use leptos::server_fn::ServerFn;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{AbortController, Headers, RequestCredentials, RequestInit, Response, UrlSearchParams};
@@ -18,7 +17,10 @@ use crate::{
     dto::{AnswerDto, OutcomeDto, PayDto},
     error::CheckoutError,
     fields::Checked,
-    intent::machine::Event,
+    intent::{
+        machine::Event,
+        wire::{self, Node},
+    },
 };
 
 /// Until the provider must have answered for a card.
@@ -34,21 +36,6 @@ pub struct Provider {
     pub publishable_key: String,
 }
 
-/// What the provider says about a card, as far as this page needs it.
-#[derive(Deserialize)]
-struct TokenReply {
-    #[serde(default)]
-    id: Option<String>,
-    #[serde(default)]
-    error: Option<TokenError>,
-}
-
-#[derive(Deserialize)]
-struct TokenError {
-    #[serde(default)]
-    code: Option<String>,
-}
-
 /// Takes the card to the provider; the payment method comes back.
 pub async fn token(provider: &Provider, card: &Checked) -> Event {
     let Some(form) = card_form(provider, card) else { return Event::TokenLost };
@@ -56,11 +43,14 @@ pub async fn token(provider: &Provider, card: &Checked) -> Event {
     init.set_credentials(RequestCredentials::Omit);
     init.set_body(&form);
     let reply = post(&provider.payment_methods_url, &init, TOKEN_LIMIT_MS).await;
-    let read = reply.filter(|reply| reply.status < 500).and_then(|reply| parse::<TokenReply>(&reply.text));
-    match read {
-        Some(TokenReply { id: Some(id), .. }) => Event::TokenMade(id),
-        Some(TokenReply { error: Some(error), .. }) => Event::refused(&error.code.unwrap_or_default()),
-        Some(_) | None => Event::TokenLost,
+    let Some(said) = reply.filter(|reply| reply.status < 500).and_then(|reply| parse(&reply.text)) else {
+        return Event::TokenLost;
+    };
+    let error = said.get("error");
+    match (said.get("id").and_then(|id| id.text()), error) {
+        (Some(id), None) => Event::TokenMade(id),
+        (_, Some(error)) => Event::refused(&error.get("code").and_then(|code| code.text()).unwrap_or_default()),
+        (None, None) => Event::TokenLost,
     }
 }
 
@@ -83,39 +73,63 @@ fn card_form(provider: &Provider, card: &Checked) -> Option<UrlSearchParams> {
 }
 
 /// Pays.
-pub async fn pay(pay: PayDto) -> Result<AnswerDto, CheckoutError> {
-    let reply = call(api::Pay::PATH, &api::Pay { pay }, PAY_LIMIT_MS).await.ok_or(CheckoutError::LostAnswer)?;
+pub async fn pay(pay: &PayDto) -> Result<AnswerDto, CheckoutError> {
+    let reply = call(api::Pay::PATH, &wire::pay_body(pay), PAY_LIMIT_MS).await.ok_or(CheckoutError::LostAnswer)?;
+    let said = parse(&reply.text).ok_or(CheckoutError::LostAnswer)?;
     if reply.status == 200 {
-        return parse(&reply.text).ok_or(CheckoutError::LostAnswer);
+        return wire::answer(&said).ok_or(CheckoutError::LostAnswer);
     }
-    Err(parse(&reply.text).unwrap_or(CheckoutError::LostAnswer))
+    Err(wire::error(&said).unwrap_or(CheckoutError::LostAnswer))
 }
 
 /// Asks for the outcome. Asking never pays.
-pub async fn outcome(order: String, intent: String) -> Result<OutcomeDto, CheckoutError> {
-    let intent = Some(intent).filter(|intent| !intent.is_empty());
-    let question = api::Outcome { order, intent };
+pub async fn outcome(order: &str, intent: &str) -> Result<OutcomeDto, CheckoutError> {
+    let question = wire::question_body(order, intent);
     let reply = call(api::Outcome::PATH, &question, ASK_LIMIT_MS).await.ok_or(CheckoutError::LostAnswer)?;
+    let said = parse(&reply.text);
     if reply.status == 200 {
-        return parse(&reply.text).ok_or(CheckoutError::LostAnswer);
+        return said.and_then(|said| wire::outcome(&said)).ok_or(CheckoutError::LostAnswer);
     }
-    Err(parse(&reply.text).unwrap_or(match reply.retry_after_seconds {
+    Err(said.and_then(|said| wire::error(&said)).unwrap_or(match reply.retry_after_seconds {
         Some(retry_after_seconds) => CheckoutError::Unavailable { retry_after_seconds },
         None => CheckoutError::LostAnswer,
     }))
 }
 
-fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
-    serde_json::from_str(text).ok()
+/// The browser's own JSON reader.
+pub fn parse(text: &str) -> Option<JsValue> {
+    js_sys::JSON::parse(text).ok()
 }
 
-async fn call(path: &str, question: &impl Serialize, limit_ms: u32) -> Option<Reply> {
+impl Node for JsValue {
+    fn get(&self, name: &str) -> Option<Self> {
+        // Fails for what is no object.
+        let member = js_sys::Reflect::get(self, &Self::from_str(name)).ok()?;
+        (!member.is_null() && !member.is_undefined()).then_some(member)
+    }
+
+    fn text(&self) -> Option<String> {
+        self.as_string()
+    }
+
+    /// By way of its digits, which are whole up to 2^53; the server compares every amount anyway.
+    fn integer(&self) -> Option<i64> {
+        let number: &js_sys::Number = self.dyn_ref()?;
+        number.to_string_with_radix(10).ok()?.as_string()?.parse().ok()
+    }
+
+    fn truth(&self) -> Option<bool> {
+        self.as_bool()
+    }
+}
+
+async fn call(path: &str, body: &str, limit_ms: u32) -> Option<Reply> {
     let headers = Headers::new().ok()?;
     headers.set("Content-Type", "application/json").ok()?;
     headers.set("Accept", "application/json").ok()?;
     let init = RequestInit::new();
     init.set_headers(&headers);
-    init.set_body(&JsValue::from_str(&serde_json::to_string(question).ok()?));
+    init.set_body(&JsValue::from_str(body));
     post(path, &init, limit_ms).await
 }
 

@@ -6,13 +6,14 @@ use leptos_meta::Title;
 
 use super::{
     Live,
-    pay_form::{Onward, Regions, Said},
+    pay_form::{Onward, Regions, Said, live},
 };
 use crate::{
     components::Storefront,
     dto::{DeclineReason, OrderDto, OutcomeDto},
     intent::{
         machine::{Kind, Machine, Seed},
+        wire::LiveSeed,
         words::screen,
     },
 };
@@ -49,11 +50,20 @@ pub fn OutcomeWatch(order: OrderDto, outcome: OutcomeDto, children: Children) ->
     } else {
         Either::Right(())
     };
+    let live =
+        live(LiveSeed { seed, shop: shop.name, payment_methods_url: String::new(), publishable_key: String::new() });
     view! {
-        <main id="main" class="outcome" data-state=state data-intent=outcome.intent data-order=order.token>
+        <main
+            id="main"
+            class="outcome"
+            data-state=state
+            data-intent=outcome.intent
+            data-order=order.token
+            data-live=live
+        >
             {said}
             {children()}
-            <Live seed shop=shop.name payment_methods_url=String::new() publishable_key=String::new() />
+            <Live />
         </main>
     }
 }

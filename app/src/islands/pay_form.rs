@@ -13,6 +13,7 @@ use crate::{
     fields::Field,
     intent::{
         machine::{Kind, Machine, Seed},
+        wire::LiveSeed,
         words::{Screen, screen},
     },
 };
@@ -25,13 +26,17 @@ pub fn PayForm(checkout: CheckoutDto, children: Children) -> impl IntoView {
     let machine = Machine::new(&seed);
     let screen = screen(&machine, &shop.name);
     let order = seed.order.clone();
-    let payment_methods_url = checkout.provider.payment_methods_url.clone();
-    let publishable_key = checkout.provider.publishable_key.clone();
     let intent = machine.shown_intent().to_owned();
     let state = screen.state;
+    let live = live(LiveSeed {
+        seed,
+        shop: shop.name.clone(),
+        payment_methods_url: checkout.provider.payment_methods_url.clone(),
+        publishable_key: checkout.provider.publishable_key.clone(),
+    });
     view! {
         <Title text=shop.title(&screen.title) />
-        <main id="main" class="checkout" data-state=state data-intent=intent data-order=order>
+        <main id="main" class="checkout" data-state=state data-intent=intent data-order=order data-live=live>
             <div class="checkout__pay">
                 <Said screen=screen.clone() />
                 <ErrorSummary screen=screen.clone() />
@@ -40,7 +45,7 @@ pub fn PayForm(checkout: CheckoutDto, children: Children) -> impl IntoView {
                 <Regions />
             </div>
             <div class="checkout__summary">{children()}</div>
-            <Live seed shop=shop.name payment_methods_url publishable_key />
+            <Live />
         </main>
         <Adopt />
     }
@@ -56,6 +61,11 @@ fn seed(checkout: &CheckoutDto) -> Seed {
         refused: checkout.returned.as_ref().map(|returned| returned.error_code.clone()),
         kind: Kind::Checkout,
     }
+}
+
+/// What the island reads.
+pub(super) fn live(seed: LiveSeed) -> Option<String> {
+    serde_json::to_string(&seed).ok()
 }
 
 /// The heading and what follows from it.

@@ -1,7 +1,5 @@
 //! What the machine is made of: where a page can stand, what can happen to it, what it can ask for. Plain data.
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
     dto::{AnswerDto, DeclineReason, MoneyDto, OutcomeDto, PayDto},
     error::CheckoutError,
@@ -9,7 +7,8 @@ use crate::{
 };
 
 /// What the server wrote the page with.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ssr", derive(serde::Serialize))]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seed {
     pub order: String,
     /// The UUID that the server offers for the next intent, or that of the live one.
@@ -23,7 +22,8 @@ pub struct Seed {
 }
 
 /// Which page the machine runs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ssr", derive(serde::Serialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The page with the card form.
     Checkout,
