@@ -16,7 +16,7 @@ use sqlx::PgPool;
 use crate::{
     books::assert_books_balance,
     fake::{Fake, Mood},
-    support::{count, lamp, pay_with, replica, replica_with, state_of},
+    support::{count, lamp, pay_until_answered, pay_with, replica, replica_with, state_of},
 };
 
 fn charge(id: &str, minor: i64, currency: &str) -> ProviderCharge {
@@ -33,7 +33,7 @@ async fn b78_another_amount_than_agreed_is_a_discrepancy_and_no_payment(pool: Pg
     let intent = ctx.ids.intent();
     provider.next([Mood::ChargeMinor(4989)]);
 
-    let answer = pay_with(&ctx, &order, intent).await.unwrap();
+    let answer = pay_until_answered(&ctx, &order, intent).await;
 
     assert_eq!(answer.answer.status, 202);
     assert_eq!(state_of(&pool, intent).await.unwrap(), "unknown");

@@ -63,6 +63,17 @@ pub async fn pay_with(ctx: &Ctx, order: &Order, intent: IntentId) -> Result<PayA
     pay(ctx, request(order, intent)).await
 }
 
+/// Pays, and asks again while the wait is over too early: on a busy machine a short one may end before the provider answered.
+pub async fn pay_until_answered(ctx: &Ctx, order: &Order, intent: IntentId) -> PayAnswer {
+    eventually("there is an answer", || async {
+        match pay_with(ctx, order, intent).await {
+            Err(PayError::InProgress) => None,
+            answer => Some(answer.unwrap()),
+        }
+    })
+    .await
+}
+
 pub fn body(answer: &PayAnswer) -> String {
     String::from_utf8(answer.answer.body.to_vec()).unwrap()
 }

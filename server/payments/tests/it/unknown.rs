@@ -17,7 +17,7 @@ use sqlx::PgPool;
 use crate::{
     books::assert_books_balance,
     fake::{Fake, Mood},
-    support::{body, count, eventually, lamp, pay_with, replica, replica_with, state_of},
+    support::{body, count, eventually, lamp, pay_until_answered, pay_with, replica, replica_with, state_of},
 };
 
 async fn state(ctx: &Ctx, order: &Order, intent: IntentId) -> State {
@@ -59,7 +59,7 @@ async fn b49_while_nobody_can_tell_it_is_unknown_and_never_failed(pool: PgPool) 
     provider.set_blind(true);
     provider.next([Mood::ChargeThenLose]);
 
-    let answer = pay_with(&ctx, &order, intent).await.unwrap();
+    let answer = pay_until_answered(&ctx, &order, intent).await;
     assert_eq!(answer.answer.status, 202);
     assert!(body(&answer).ends_with(r#""state":"PENDING","amount":4990,"currency":"EUR","detail":"unknown"}"#));
     assert_eq!(state(&ctx, &order, intent).await, State::Unknown);
