@@ -36,10 +36,11 @@ export class Shop {
     return shop
   }
 
-  /** Ends the server in an orderly way and starts it again on the same data, as a deployment does. */
-  async restart(): Promise<void> {
-    await this.#running?.stop()
+  /** Ends the server in an orderly way and starts it again on the same data, as a deployment does. Answers whether it ended in time. */
+  async restart(): Promise<boolean> {
+    const obeyed = (await this.#running?.stop()) ?? true
     await this.#launch()
+    return obeyed
   }
 
   /** Kills the server as a power cut would and starts it again on the same data. */
@@ -48,11 +49,10 @@ export class Shop {
     await this.#launch()
   }
 
-  /** Ends everything and removes the data. Answers whether the server ended in an orderly way. */
-  async stop(): Promise<boolean> {
-    const obeyed = (await this.#running?.stop()) ?? true
+  /** Ends everything and removes the data. */
+  async stop(): Promise<void> {
+    await this.#running?.stop()
     rmSync(this.#dataDir, { recursive: true, force: true })
-    return obeyed
   }
 
   /** The server's log. */

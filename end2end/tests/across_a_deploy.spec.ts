@@ -1,5 +1,8 @@
 // A page that is open while the server is replaced still pays, once.
 
+import { once } from 'node:events'
+import { connect } from 'node:net'
+
 import { expectPaidOnce } from '../support/books.ts'
 import { cards, expectState, fillCard, hydrated, intentOf, main, payButton } from '../support/checkout.ts'
 import { expect, test } from '../support/test.ts'
@@ -37,7 +40,7 @@ test('pressed while the server is away: nothing is lost, and it pays once when t
   await page.goto(order.url)
   await hydrated(page)
   await fillCard(page, cards.good)
-  let restarted: Promise<void> | undefined
+  let restarted: Promise<boolean> | undefined
   await page.route(
     payAddress,
     async (route) => {
@@ -75,4 +78,17 @@ test('stopped in an orderly way during a charge, the server finishes it, and its
   await shop.restart()
   await expect(main(page)).toHaveAttribute('data-state', 'paid', { timeout: 40_000 })
   await expectPaidOnce(page, sandbox, order)
+})
+
+// Idle connections, and one that a browser opened in advance without asking anything, have kept servers from ending.
+test('b129: told to stop while browsers are open, the server ends in time', async ({ page, shop, newOrder }) => {
+  test.slow()
+  const order = await newOrder()
+  await page.goto(order.url)
+  await hydrated(page)
+  const idle = connect({ host: '127.0.0.1', port: Number(new URL(shop.url).port) })
+  await once(idle, 'connect')
+  idle.on('error', () => undefined)
+  expect(await shop.restart(), 'it ended within ten seconds').toBe(true)
+  idle.destroy()
 })
