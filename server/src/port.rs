@@ -98,6 +98,28 @@ impl ShopPort {
         }
     }
 
+    /// The bank's page by an address that this browser can reach.
+    fn for_this_browser(&self, mut outcome: OutcomeDto) -> OutcomeDto {
+        let host = self.facts.host_name();
+        outcome.continue_url = outcome.continue_url.map(|page| self.shop.site.provider_page(&page, host));
+        outcome
+    }
+
+    /// The answer's bytes as they are, but for the way to the bank, which is never part of an archived answer.
+    fn answer(&self, answer: &payments::intent::archive::Answer) -> Result<Answer, CheckoutError> {
+        let unreadable = CheckoutError::InProgress { retry_after_seconds: errors::RETRY_AFTER_SECONDS };
+        let text = String::from_utf8(answer.body.to_vec()).map_err(|_| unreadable.clone())?;
+        let text = match serde_json::from_str::<serde_json::Value>(&text) {
+            Ok(mut pending) if pending["continue_url"].is_string() => {
+                let page = pending["continue_url"].as_str().unwrap_or_default();
+                pending["continue_url"] = self.shop.site.provider_page(page, self.facts.host_name()).into();
+                pending.to_string()
+            }
+            Ok(_) | Err(_) => text,
+        };
+        RawValue::from_string(text).map(Answer).map_err(|_| unreadable)
+    }
+
     fn pay_request(&self, pay: &PayDto) -> Result<PayRequest, CheckoutError> {
         let order = OrderToken::parse(&pay.order).map_err(|_| CheckoutError::NotFound)?;
         let return_url = self.address(&format!("/orders/{}", pay.order));
@@ -136,7 +158,7 @@ impl Checkout for ShopPort {
             }),
             None => None,
         };
-        let outcome = shown::outcome_of_status(&status);
+        let outcome = self.for_this_browser(shown::outcome_of_status(&status));
         Ok(CheckoutDto {
             intent: outcome_intent(&outcome).unwrap_or_else(|| status.order.offered_intent.to_string()),
             replaces: status.newest_failed.as_ref().map(|intent| intent.key.intent.to_string()),
@@ -152,7 +174,7 @@ impl Checkout for ShopPort {
         let intent = IntentId::parse(intent).map_err(|_| CheckoutError::InvalidIntent)?;
         let status = self.status(order).await?;
         let card = self.card_of_session(session).await?;
-        let outcome = shown::outcome_of_status(&status);
+        let outcome = self.for_this_browser(shown::outcome_of_status(&status));
         Ok(ReviewDto {
             order: shown::order(&status),
             intent: outcome_intent(&outcome).unwrap_or_else(|| intent.to_string()),
@@ -177,7 +199,8 @@ impl Checkout for ShopPort {
         let order = OrderToken::parse(order).map_err(|_| CheckoutError::NotFound)?;
         let intent = intent.map(IntentId::parse).transpose().map_err(|_| CheckoutError::InvalidIntent)?;
         let outcome = payments::outcome::ask(&self.shop.ctx, &order, intent).await.map_err(unavailable)?;
-        outcome.map(|outcome| shown::outcome(&outcome)).ok_or(CheckoutError::NotFound)
+        let outcome = outcome.ok_or(CheckoutError::NotFound)?;
+        Ok(self.for_this_browser(shown::outcome(&outcome)))
     }
 
     async fn pay(&self, pay: PayDto) -> Result<PaySaid, CheckoutError> {
@@ -186,11 +209,7 @@ impl Checkout for ShopPort {
         match payments::pay::pay(&self.shop.ctx, request).await {
             Ok(said) => {
                 tracing::info!(%intent, status = said.answer.status, replayed = said.replayed, "pay answered");
-                let body = String::from_utf8(said.answer.body.to_vec())
-                    .ok()
-                    .and_then(|text| RawValue::from_string(text).ok())
-                    .ok_or(CheckoutError::InProgress { retry_after_seconds: errors::RETRY_AFTER_SECONDS })?;
-                Ok(PaySaid { answer: Answer(body), replayed: said.replayed })
+                Ok(PaySaid { answer: self.answer(&said.answer)?, replayed: said.replayed })
             }
             Err(error) => {
                 let error = errors::pay_error(error);

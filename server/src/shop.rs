@@ -55,4 +55,51 @@ impl Site {
             ProviderAddress::SameHost { port } => format!("http://{}:{port}", host_name.unwrap_or("localhost")),
         }
     }
+
+    /// An address at the provider, such as the bank's page, for a browser that reached the shop by `host_name`: the sandbox of
+    /// this process names itself as this server called it, which only a browser on the same machine could follow.
+    pub fn provider_page(&self, page: &str, host_name: Option<&str>) -> String {
+        let moved = match (&self.provider, Url::parse(page)) {
+            (ProviderAddress::SameHost { port }, Ok(mut url)) if url.port() == Some(*port) => {
+                url.set_host(host_name).ok().map(|()| url.to_string())
+            }
+            (ProviderAddress::SameHost { .. } | ProviderAddress::Fixed(_), _) => None,
+        };
+        moved.unwrap_or_else(|| page.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(provider: ProviderAddress) -> Site {
+        Site {
+            site_root: PathBuf::new(),
+            public_url: None,
+            provider,
+            publishable_key: String::new(),
+            storefront: Storefront::default(),
+        }
+    }
+
+    #[test]
+    fn b22_a_shop_on_a_local_network_sends_browsers_to_its_own_host() {
+        let site = site(ProviderAddress::SameHost { port: 3001 });
+        assert_eq!(site.provider_url(Some("192.168.1.50")), "http://192.168.1.50:3001");
+        let bank = "http://127.0.0.1:3001/bank/pi_1?step=2";
+        assert_eq!(site.provider_page(bank, Some("shop.lan")), "http://shop.lan:3001/bank/pi_1?step=2");
+        let elsewhere = "https://bank.example/check?id=1";
+        assert_eq!(site.provider_page(elsewhere, Some("shop.lan")), elsewhere);
+    }
+
+    #[test]
+    fn a_provider_elsewhere_keeps_its_addresses() {
+        let site = site(ProviderAddress::Fixed(Url::parse("https://pay.example/").expect("an address")));
+        assert_eq!(site.provider_url(Some("shop.lan")), "https://pay.example");
+        assert_eq!(
+            site.provider_page("https://pay.example/bank/pi_1", Some("shop.lan")),
+            "https://pay.example/bank/pi_1"
+        );
+    }
 }
