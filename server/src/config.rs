@@ -195,7 +195,7 @@ const SETTINGS: &[Setting] = &[
     setting("PAYONCE_PUBLIC_URL", "", "the shop's own address; unset: taken from the request"),
     setting("PAYONCE_SITE_ROOT", "target/site", "the built files for the browser"),
     setting("PAYONCE_SHOP_NAME", "Tidewater Goods", "the name on every page"),
-    setting("PAYONCE_LOG", "info", "which events are logged, for example `info,payments=debug`"),
+    setting("PAYONCE_LOG", "info,sqlx=warn,reqwest_retry=error", "which events are logged, from where"),
 ];
 
 const fn setting(name: &'static str, default: &'static str, about: &'static str) -> Setting {
@@ -262,7 +262,8 @@ impl Reader {
         let Provider::Url(url) = provider else { return };
         for key in ["PAYONCE_PROVIDER_SECRET_KEY", "PAYONCE_PROVIDER_PUBLISHABLE_KEY"] {
             if url.scheme() == "https" && !self.variables.contains_key(key) {
-                self.problems.push(format!("{key} must be set, since PAYONCE_PROVIDER_URL names a provider of your own"));
+                self.problems
+                    .push(format!("{key} must be set, since PAYONCE_PROVIDER_URL names a provider of your own"));
             }
         }
     }

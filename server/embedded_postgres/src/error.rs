@@ -21,8 +21,8 @@ pub enum EmbeddedPostgresError {
     },
     /// The cluster was made under another account.
     #[error(
-        "the embedded database in {folder:?} belongs to user id {uid}; run payonce as that user or as root, give it its \
-         own PAYONCE_DATA_DIR, {OR_YOUR_OWN}"
+        "the embedded database in {folder:?} belongs to user id {uid}; run payonce as that user, give it its own \
+         PAYONCE_DATA_DIR, {OR_YOUR_OWN}"
     )]
     Foreign {
         /// The folder of the cluster.
