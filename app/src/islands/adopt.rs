@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use leptos::prelude::*;
+use leptos::{nonce::use_nonce, prelude::*};
 
 /// The script as the page carries it: the source without comments and indentation. It never changes while the server runs,
 /// so its hash can stand in a content security policy.
@@ -20,7 +20,7 @@ pub fn adopt_script() -> &'static str {
 /// The script, for right after the form.
 #[component]
 pub fn Adopt() -> impl IntoView {
-    view! { <script inner_html=adopt_script() /> }
+    view! { <script nonce=use_nonce() inner_html=adopt_script() /> }
 }
 
 #[cfg(test)]

@@ -164,7 +164,7 @@ struct Shape {
 
 const fn shape(field: Field) -> Shape {
     let (label, hint, kind, autocomplete, inputmode, enterkeyhint) = match field {
-        Field::Email => ("E-mail", "Your receipt goes here", "email", "email", "email", "next"),
+        Field::Email => ("E-mail", "For questions about this order", "email", "email", "email", "next"),
         Field::Number => ("Card number", "", "text", "cc-number", "numeric", "next"),
         Field::Expiry => ("Expiry date", "Month and year, like 06/29", "text", "cc-exp", "numeric", "next"),
         Field::Code => (
