@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 
 import type { Page } from '@playwright/test'
 
-import { cards, expectState, fillCard, hydrated, main, payButton } from '../support/checkout.ts'
+import { cards, expectState, fillCard, hydrated, main, onBankPage, payButton } from '../support/checkout.ts'
 import { expect, test } from '../support/test.ts'
 
 const here = dirname(fileURLToPath(import.meta.url))
@@ -89,11 +89,13 @@ for (const colorScheme of ['light', 'dark'] as const) {
         await hydrated(page)
         await fillCard(page, cards.bankStep)
         await payButton(page).click()
-        await page.waitForURL(/\/bank\//)
-        await shoot(page, 'bank')
+        await expectState(page, 'bank_step')
+        await shoot(page, 'checkout-bank-step')
         await page.goto(order.outcomeUrl)
         await expectState(page, 'bank_step')
         await shoot(page, 'order-bank-step')
+        await onBankPage(page)
+        await shoot(page, 'bank')
       })
 
       test.describe('scripts off', () => {

@@ -2,7 +2,7 @@
 
 import { expect, type APIRequestContext, type Page } from '@playwright/test'
 
-import { askOutcome, expectState, main, type Order } from './checkout.ts'
+import { askOutcome, main, type Order } from './checkout.ts'
 import type { Charge, Sandbox } from './sandbox.ts'
 
 /** Exactly one charge, of exactly what the page showed. Answers the charge. */
@@ -28,8 +28,13 @@ export async function expectNoCharge(sandbox: Sandbox, order: Order): Promise<vo
 }
 
 /** One charge, and this page says so, about the intent that was charged. */
-export async function expectPaidOnce(page: Page, sandbox: Sandbox, order: Order): Promise<Charge> {
-  await expectState(page, 'paid', 'already_paid')
+export async function expectPaidOnce(
+  page: Page,
+  sandbox: Sandbox,
+  order: Order,
+  options: { timeout?: number } = {},
+): Promise<Charge> {
+  await expect(main(page)).toHaveAttribute('data-state', /^(paid|already_paid)$/, options)
   const charge = await expectOneCharge(sandbox, order)
   const intent = await main(page).getAttribute('data-intent')
   expect(charge.idempotency_key, 'the page speaks of the intent that was charged').toContain(intent ?? 'no intent')
