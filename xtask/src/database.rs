@@ -1,4 +1,4 @@
-//! A database for the tests: a private cluster of their own, run by the release binary as it runs its own.
+//! A database for the tests: a private cluster of their own, run as the server runs its own.
 
 use std::{fs, path::Path, process::Stdio};
 
@@ -6,37 +6,33 @@ use anyhow::Context as _;
 
 use crate::{
     apt,
-    command::{find, first_line, run, target, without_settings},
+    command::{cargo, command, find, first_line, root, run, target},
     report,
-    serving::{Payonce, payonce},
+    serving::Serving,
 };
 
-/// A running cluster for tests.
+/// A running cluster for tests, with the newest schema in its database.
 pub struct TestDatabase {
     pub url: String,
-    process: Payonce,
+    process: Serving,
 }
 
 impl TestDatabase {
     /// Starts an empty one.
     pub fn start() -> anyhow::Result<Self> {
         ensure_installed();
-        let data = target("test-data");
-        remove(&data)?;
-        let mut command = payonce("postgres");
-        without_settings(&mut command)
-            .env("PAYONCE_DATA_DIR", &data)
-            .env("PAYONCE_LOG", "warn,embedded_postgres=info")
-            .stdout(Stdio::piped());
-        let mut process = Payonce::start(&mut command)?;
+        let example = "migrated_cluster";
+        report::timed("building what runs the database", || {
+            run(&mut cargo(&["build", "--release", "--example", example]))
+        })?;
+        let folder = target("test-data/postgres");
+        remove(&folder)?;
+        let (folder, migrations) = (folder.to_string_lossy(), root().join("migrations"));
+        let program = target("release/examples").join(example);
+        let mut command = command(program, &[&folder, &migrations.to_string_lossy()]);
+        let mut process = Serving::start(command.stdout(Stdio::piped()))?;
         let url = process.first_line().context("the database for the tests did not start")?;
         Ok(Self { url, process })
-    }
-
-    /// Brings the schema to this version.
-    pub fn migrate(&self) -> anyhow::Result<()> {
-        let mut command = payonce("migrate");
-        run(without_settings(&mut command).env("DATABASE_URL", &self.url).env("PAYONCE_LOG", "warn"))
     }
 
     pub fn stop(self) -> anyhow::Result<()> {
@@ -44,13 +40,12 @@ impl TestDatabase {
     }
 }
 
-/// Removes a data folder, also where the cluster is elsewhere with a link to it.
-fn remove(data: &Path) -> anyhow::Result<()> {
-    if let Ok(cluster) = fs::canonicalize(data.join("postgres")) {
-        fs::remove_dir_all(&cluster).with_context(|| format!("{} cannot be removed", cluster.display()))?;
-    }
-    if data.exists() {
-        fs::remove_dir_all(data).with_context(|| format!("{} cannot be removed", data.display()))?;
+/// Removes a cluster, also where it is elsewhere with a link to it.
+fn remove(folder: &Path) -> anyhow::Result<()> {
+    let Ok(cluster) = fs::canonicalize(folder) else { return Ok(()) };
+    fs::remove_dir_all(&cluster).with_context(|| format!("{} cannot be removed", cluster.display()))?;
+    if fs::symlink_metadata(folder).is_ok() {
+        fs::remove_file(folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
     }
     Ok(())
 }

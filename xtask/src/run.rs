@@ -9,8 +9,10 @@ use std::{
 use anyhow::{Context as _, bail};
 
 use crate::{
-    build, database, report,
-    serving::{Payonce, answers, pause, payonce},
+    build,
+    command::{command, target},
+    database, report,
+    serving::{Serving, answers, pause},
 };
 
 /// The first start may have to download a database and lay it out.
@@ -31,7 +33,8 @@ pub fn run() -> anyhow::Result<()> {
     })
     .context("Ctrl-C cannot be listened to")?;
     report::step("starting the shop");
-    let mut running = Payonce::start(&mut payonce("serve"))?;
+    let mut payonce = command(target("release/payonce"), &["serve", "--until-stdin-closes"]);
+    let mut running = Serving::start(&mut payonce)?;
     if wait_until_ready(&mut running, shop, &interrupted)? {
         announce(shop, sandbox);
         wait_for_the_end(&mut running, &interrupted)?;
@@ -41,7 +44,7 @@ pub fn run() -> anyhow::Result<()> {
 }
 
 /// False when Ctrl-C came first.
-fn wait_until_ready(running: &mut Payonce, shop: SocketAddr, interrupted: &Receiver<()>) -> anyhow::Result<bool> {
+fn wait_until_ready(running: &mut Serving, shop: SocketAddr, interrupted: &Receiver<()>) -> anyhow::Result<bool> {
     let started = Instant::now();
     let mut next_progress = PROGRESS_SECONDS;
     while !answers(shop, "/readyz") {
@@ -75,7 +78,7 @@ fn announce(shop: SocketAddr, sandbox: SocketAddr) {
 }
 
 /// Until Ctrl-C, or until the shop ends by itself, which is an error.
-fn wait_for_the_end(running: &mut Payonce, interrupted: &Receiver<()>) -> anyhow::Result<()> {
+fn wait_for_the_end(running: &mut Serving, interrupted: &Receiver<()>) -> anyhow::Result<()> {
     while interrupted.recv_timeout(Duration::from_millis(200)).is_err() {
         if let Some(status) = running.ended()? {
             bail!("the shop ended by itself ({status}); its last lines above say why");

@@ -47,6 +47,7 @@ fn add(what: &str, arguments: &[&str]) -> anyhow::Result<()> {
 /// The release binary, `target/release/payonce`.
 pub fn build_server() -> anyhow::Result<()> {
     report::timed("building the server (release)", || {
-        run(&mut cargo(&["build", "--release", "--package", "server", "--bin", "payonce"]))
+        // Without `--package`, as every other build: the features of what is shared are then the same, and it is built once.
+        run(&mut cargo(&["build", "--release", "--bin", "payonce"]))
     })
 }

@@ -1,4 +1,4 @@
-//! Processes of our own `payonce` that run beside us, and that cannot outlive us.
+//! Servers that run beside us, and that cannot outlive us.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -10,34 +10,29 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
-use crate::command::{command, line_of, target};
+use crate::command::line_of;
 
 /// How long an orderly end may take: payments in flight get 20 s, then the database is stopped.
 const STOP_SECONDS_MAX: u64 = 50;
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A running `payonce`. It stops when its standard input closes, which happens also when this process is killed.
-pub struct Payonce {
+/// A running server. It stops when its standard input closes, which happens also when this process is killed.
+pub struct Serving {
     child: Child,
+    line: String,
 }
 
-/// A command of the release binary.
-pub fn payonce(subcommand: &str) -> Command {
-    command(target("release/payonce"), &[subcommand])
-}
-
-impl Payonce {
+impl Serving {
     /// Starts it. It is no member of the terminal's group: Ctrl-C comes to us, and we pass it on in order.
-    pub fn start(payonce: &mut Command) -> anyhow::Result<Self> {
-        let line = line_of(payonce);
-        let child = payonce
-            .arg("--until-stdin-closes")
+    pub fn start(command: &mut Command) -> anyhow::Result<Self> {
+        let line = line_of(command);
+        let child = command
             .stdin(Stdio::piped())
             .process_group(0)
             .spawn()
             .with_context(|| format!("`{line}` could not be started"))?;
-        Ok(Self { child })
+        Ok(Self { child, line })
     }
 
     /// The first line of its output, which must have been piped.
@@ -47,7 +42,7 @@ impl Payonce {
         BufReader::new(output).read_line(&mut line)?;
         if line.trim().is_empty() {
             let status = self.child.wait()?;
-            bail!("payonce ended before it was ready ({status})");
+            bail!("`{}` ended before it was ready ({status})", self.line);
         }
         Ok(line.trim().to_owned())
     }
@@ -64,14 +59,17 @@ impl Payonce {
         while started.elapsed().as_secs() < STOP_SECONDS_MAX {
             if let Some(status) = self.child.try_wait()? {
                 if !status.success() {
-                    bail!("payonce did not stop in order ({status})");
+                    bail!("`{}` did not stop in order ({status})", self.line);
                 }
                 return Ok(());
             }
             pause();
         }
         self.kill();
-        bail!("payonce did not stop within {STOP_SECONDS_MAX} s and was killed; the next start recovers its data")
+        bail!(
+            "`{}` did not stop within {STOP_SECONDS_MAX} s and was killed; the next start recovers its data",
+            self.line
+        )
     }
 
     /// Ends it at once.
