@@ -44,7 +44,8 @@ fn an_unknown_setting_is_an_error_with_a_suggestion() {
 
 #[test]
 fn variables_of_others_are_left_alone_and_empty_means_unset() {
-    let settings = read(&[("PATH", "/bin"), ("DATABASE_URL", ""), ("PAYONCE_ADDR", "")]).expect("nothing of ours is set");
+    let settings =
+        read(&[("PATH", "/bin"), ("DATABASE_URL", ""), ("PAYONCE_ADDR", "")]).expect("nothing of ours is set");
     assert!(matches!(settings.database, Database::Embedded));
 }
 

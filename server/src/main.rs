@@ -29,7 +29,10 @@ async fn main() -> ExitCode {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the last word of a command goes to the person who typed it, also when logs are filtered away")]
+#[expect(
+    clippy::print_stderr,
+    reason = "the last word of a command goes to the person who typed it, also when logs are filtered away"
+)]
 fn fail(reason: &dyn std::fmt::Display) -> ExitCode {
     eprintln!("payonce: {reason}");
     ExitCode::FAILURE

@@ -66,7 +66,7 @@ impl ShopPort {
 
     /// The order of this token, with a payment intent at the provider if it can be paid.
     async fn status(&self, token: &str) -> Result<OrderStatus, CheckoutError> {
-        let token = OrderToken::parse(token).map_err(|_| CheckoutError::NotFound)?;
+        let token = OrderToken::parse(token).or(Err(CheckoutError::NotFound))?;
         let status = payments::order::status(&self.shop.ctx, &token).await.map_err(unavailable)?;
         status.ok_or(CheckoutError::NotFound)
     }
@@ -108,7 +108,7 @@ impl ShopPort {
     /// The answer's bytes as they are, but for the way to the bank, which is never part of an archived answer.
     fn answer(&self, answer: &payments::intent::archive::Answer) -> Result<Answer, CheckoutError> {
         let unreadable = CheckoutError::InProgress { retry_after_seconds: errors::RETRY_AFTER_SECONDS };
-        let text = String::from_utf8(answer.body.to_vec()).map_err(|_| unreadable.clone())?;
+        let text = String::from_utf8(answer.body.to_vec()).or(Err(unreadable.clone()))?;
         let text = match serde_json::from_str::<serde_json::Value>(&text) {
             Ok(mut pending) if pending["continue_url"].is_string() => {
                 let page = pending["continue_url"].as_str().unwrap_or_default();
@@ -117,11 +117,11 @@ impl ShopPort {
             }
             Ok(_) | Err(_) => text,
         };
-        RawValue::from_string(text).map(Answer).map_err(|_| unreadable)
+        RawValue::from_string(text).map(Answer).or(Err(unreadable))
     }
 
     fn pay_request(&self, pay: &PayDto) -> Result<PayRequest, CheckoutError> {
-        let order = OrderToken::parse(&pay.order).map_err(|_| CheckoutError::NotFound)?;
+        let order = OrderToken::parse(&pay.order).or(Err(CheckoutError::NotFound))?;
         let return_url = self.address(&format!("/orders/{}", pay.order));
         errors::pay_request(pay, order, &return_url)
     }
@@ -171,7 +171,7 @@ impl Checkout for ShopPort {
     }
 
     async fn review(&self, order: &str, intent: &str, session: &str) -> Result<ReviewDto, CheckoutError> {
-        let intent = IntentId::parse(intent).map_err(|_| CheckoutError::InvalidIntent)?;
+        let intent = IntentId::parse(intent).or(Err(CheckoutError::InvalidIntent))?;
         let status = self.status(order).await?;
         let card = self.card_of_session(session).await?;
         let outcome = self.for_this_browser(shown::outcome_of_status(&status));
@@ -196,8 +196,8 @@ impl Checkout for ShopPort {
     }
 
     async fn outcome(&self, order: &str, intent: Option<&str>) -> Result<OutcomeDto, CheckoutError> {
-        let order = OrderToken::parse(order).map_err(|_| CheckoutError::NotFound)?;
-        let intent = intent.map(IntentId::parse).transpose().map_err(|_| CheckoutError::InvalidIntent)?;
+        let order = OrderToken::parse(order).or(Err(CheckoutError::NotFound))?;
+        let intent = intent.map(IntentId::parse).transpose().or(Err(CheckoutError::InvalidIntent))?;
         let outcome = payments::outcome::ask(&self.shop.ctx, &order, intent).await.map_err(unavailable)?;
         let outcome = outcome.ok_or(CheckoutError::NotFound)?;
         Ok(self.for_this_browser(shown::outcome(&outcome)))

@@ -18,7 +18,7 @@ pub const RETRY_AFTER_SECONDS: u32 = 2;
 
 /// The database cannot answer.
 pub fn unavailable(error: StoreError) -> CheckoutError {
-    tracing::warn!(error = &error as &dyn std::error::Error, "the database cannot answer");
+    tracing::warn!(%error, cause = ?std::error::Error::source(&error), "the database cannot answer");
     CheckoutError::Unavailable { retry_after_seconds: RETRY_AFTER_SECONDS }
 }
 
@@ -58,17 +58,16 @@ pub fn card_session(said: CardSessionOutcome) -> Result<Option<CardSession>, Che
 
 /// Parses what a browser sends to pay. Nothing malformed gets past here, and nothing of it is echoed.
 pub fn pay_request(pay: &PayDto, order: OrderToken, return_url: &str) -> Result<PayRequest, CheckoutError> {
-    let intent = IntentId::parse(&pay.intent).map_err(|_| CheckoutError::InvalidIntent)?;
-    let replaces =
-        pay.replaces.as_deref().map(IntentId::parse).transpose().map_err(|_| CheckoutError::InvalidIntent)?;
+    let intent = IntentId::parse(&pay.intent).or(Err(CheckoutError::InvalidIntent))?;
+    let replaces = pay.replaces.as_deref().map(IntentId::parse).transpose().or(Err(CheckoutError::InvalidIntent))?;
     let payment_method = PaymentMethodToken::parse(&pay.payment_method)
         .ok()
         .filter(|token| token.expose().starts_with("pm_"))
         .ok_or_else(|| invalid("payment_method", "Enter the card again"))?;
     let email = app::fields::email(&pay.email).map_err(|problem| invalid("email", &problem.sentence))?;
-    let email = Email::parse(&email).map_err(|_| invalid("email", "E-mail address cannot be used"))?;
-    let currency = Currency::parse(&pay.currency).map_err(|_| CheckoutError::MalformedRequest)?;
-    let return_url = Url::parse(return_url).map_err(|_| CheckoutError::MalformedRequest)?;
+    let email = Email::parse(&email).or(Err(invalid("email", "E-mail address cannot be used")))?;
+    let currency = Currency::parse(&pay.currency).or(Err(CheckoutError::MalformedRequest))?;
+    let return_url = Url::parse(return_url).or(Err(CheckoutError::MalformedRequest))?;
     let shown = Money::new(pay.amount, currency);
     Ok(PayRequest { order, intent, replaces, payment_method, email, shown, return_url })
 }

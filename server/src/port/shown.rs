@@ -55,7 +55,7 @@ pub fn cart_parts(products: &[Product], pieces: &BTreeMap<String, i32>) -> Resul
     for product in products {
         let Some(&quantity) = pieces.get(product.sku.as_str()) else { continue };
         let currency = product.price.currency;
-        let amount = product.price.checked_mul(quantity).map_err(|_| CheckoutError::MalformedRequest)?;
+        let amount = product.price.checked_mul(quantity).or(Err(CheckoutError::MalformedRequest))?;
         let line = LineDto {
             sku: product.sku.to_string(),
             name: product.name.clone(),
@@ -65,22 +65,19 @@ pub fn cart_parts(products: &[Product], pieces: &BTreeMap<String, i32>) -> Resul
             amount: money(amount),
         };
         let short = (product.stock < quantity).then(|| product.sku.to_string());
-        match parts.iter_mut().find(|(of, _, _)| *of == currency) {
-            Some((_, total, part)) => {
-                *total = total.checked_add(amount).map_err(|_| CheckoutError::MalformedRequest)?;
-                part.total = money(*total);
-                part.lines.push(line);
-                part.short.extend(short);
-            }
-            None => {
-                let part = CartPartDto {
-                    currency: currency.code().to_owned(),
-                    lines: vec![line],
-                    total: money(amount),
-                    short: short.into_iter().collect(),
-                };
-                parts.push((currency, amount, part));
-            }
+        if let Some((_, total, part)) = parts.iter_mut().find(|(of, _, _)| *of == currency) {
+            *total = total.checked_add(amount).or(Err(CheckoutError::MalformedRequest))?;
+            part.total = money(*total);
+            part.lines.push(line);
+            part.short.extend(short);
+        } else {
+            let part = CartPartDto {
+                currency: currency.code().to_owned(),
+                lines: vec![line],
+                total: money(amount),
+                short: short.into_iter().collect(),
+            };
+            parts.push((currency, amount, part));
         }
     }
     Ok(parts.into_iter().map(|(_, _, part)| part).collect())

@@ -88,7 +88,7 @@ async fn changed(shop: &Shop, cart: Option<CartCookie>, form: &CartForm) -> Resu
 
 /// Reads a number of pieces: 0 to [`MAX_QUANTITY`], nothing else.
 fn quantity(text: &str) -> Result<i32, CheckoutError> {
-    let pieces = text.trim().parse::<u8>().map(i32::from).map_err(|_| invalid("Enter a whole number of pieces"))?;
+    let pieces = text.trim().parse::<u8>().map(i32::from).or(Err(invalid("Enter a whole number of pieces")))?;
     if pieces <= MAX_QUANTITY { Ok(pieces) } else { Err(invalid(&format!("We send at most {MAX_QUANTITY} at a time"))) }
 }
 
@@ -124,6 +124,7 @@ impl CartCookie {
     }
 
     /// The cart without the lines of an order that was paid, under a UUID of its own.
+    #[must_use]
     pub fn without(&self, skus: &[String], id: CartId) -> Self {
         let lines =
             self.lines.iter().filter(|(sku, _)| !skus.contains(sku)).map(|(sku, n)| (sku.clone(), *n)).collect();
@@ -132,7 +133,8 @@ impl CartCookie {
 
     /// Writes the cookie. Scripts need not see it.
     pub fn store(&self, headers: &mut HeaderMap) {
-        let lines: String = self.lines.iter().map(|(sku, pieces)| format!("~{sku}:{pieces}")).collect();
+        let lines: String =
+            self.lines.iter().flat_map(|(sku, pieces)| ["~".to_owned(), sku.clone(), format!(":{pieces}")]).collect();
         let cookie =
             format!("{COOKIE}={}{lines}; Path=/; Max-Age={COOKIE_MAX_AGE_SECONDS}; HttpOnly; SameSite=Lax", self.id);
         if let Ok(value) = HeaderValue::from_str(&cookie) {

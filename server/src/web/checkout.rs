@@ -34,8 +34,8 @@ pub async fn begin(State(shop): State<Shop>, headers: HeaderMap, Form(form): For
 }
 
 async fn address_of_order(shop: &Shop, facts: RequestFacts, form: &CheckoutForm) -> Result<String, CheckoutError> {
-    let seen = CartId::parse(&form.cart).map_err(|_| CheckoutError::MalformedRequest)?;
-    let currency = Currency::parse(&form.currency).map_err(|_| CheckoutError::MalformedRequest)?;
+    let seen = CartId::parse(&form.cart).or(Err(CheckoutError::MalformedRequest))?;
+    let currency = Currency::parse(&form.currency).or(Err(CheckoutError::MalformedRequest))?;
     let Some(cart) = facts.cart.filter(|cart| cart.id == seen) else {
         return address_without_cart(shop, seen, currency).await;
     };

@@ -30,7 +30,7 @@ use crate::{port::ShopPort, shop::Shop};
 /// address, is under 1,000.
 pub const MAX_BODY_BYTES: usize = 16 * 1024;
 
-/// Every route of the shop.
+/// Every route of the shop. leptos adds the pages of `app::App` and the server functions of `app::api`.
 pub fn router(shop: Shop) -> Router {
     let options = shop.leptos.clone();
     let pages = leptos_axum::generate_route_list(app::App);
@@ -39,8 +39,8 @@ pub fn router(shop: Shop) -> Router {
         .route("/cart", post(cart::change))
         .route("/checkout", post(checkout::begin))
         .route("/checkout/{order}/pay", post(pay::submit))
-        .route("/rpc/{function}", post(rpc::call))
         .leptos_routes_with_context(&shop, pages, context, move || app::shell(options.clone()))
+        .layer(middleware::from_fn(rpc::around))
         .layer(middleware::from_fn(headers::never_store))
         .merge(files::router(&shop))
         .route("/livez", get(health::livez))

@@ -1,29 +1,35 @@
-//! The server functions' addresses. Bounds the body, runs the function, and gives its error the status it travels with.
+//! The server functions' addresses, which leptos routes. Bounds their bodies, and gives their errors the statuses they travel
+//! with.
 
 use app::error::CheckoutError;
 use axum::{
     body::{Body, to_bytes},
-    extract::{Request, State},
+    extract::Request,
+    middleware::Next,
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, StatusCode, header};
 
-use super::{MAX_BODY_BYTES, provide_port};
-use crate::shop::Shop;
+use super::MAX_BODY_BYTES;
 
-/// Runs one server function.
+/// Where the server functions live.
+const PREFIX: &str = "/rpc/";
+
+/// Stands around every server function; other routes pass.
 ///
 /// The answer is always JSON: leptos would turn a call that also accepts HTML into a redirect to its referrer, which loses
 /// the outcome.
-pub async fn call(State(shop): State<Shop>, request: Request) -> Response {
+pub async fn around(request: Request, next: Next) -> Response {
+    if !request.uri().path().starts_with(PREFIX) {
+        return next.run(request).await;
+    }
     let (mut parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, MAX_BODY_BYTES).await else {
         return refuse(&CheckoutError::TooLarge);
     };
     parts.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-    let request = Request::from_parts(parts, Body::from(body));
-    let response = leptos_axum::handle_server_fns_with_context(provide_port(shop), request).await.into_response();
-    if response.status().is_success() { response } else { with_status_of_error(response).await }
+    let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+    if response.status() == StatusCode::INTERNAL_SERVER_ERROR { with_status_of_error(response).await } else { response }
 }
 
 /// leptos answers every error with 500; the error itself knows better.
@@ -39,8 +45,7 @@ async fn with_status_of_error(response: Response) -> Response {
             }
             Response::from_parts(parts, Body::from(body))
         }
-        // Not ours: an unknown function, or a method it does not take.
-        Err(_) => refuse(&CheckoutError::NotFound),
+        Err(_) => refuse(&CheckoutError::Unavailable { retry_after_seconds: 2 }),
     }
 }
 

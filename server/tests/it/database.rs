@@ -56,8 +56,8 @@ async fn pitfall_02_03_04_a_rival_that_does_not_commit_costs_a_wait_and_no_charg
     let mut rival = house.db.acquire().await.unwrap();
     rival.execute("begin").await.unwrap();
     sqlx::query(
-        "insert into intents (operation, order_id, id, fingerprint, amount_minor, currency, email, provider_payment_intent, request, look_at)
-         select 'pay', o.id, $2::uuid, sha256('x'), o.amount_minor, o.currency, 'x@example.org', o.provider_payment_intent, 'x', now()
+        "insert into intents (operation, order_id, id, fingerprint, amount_minor, currency, email, provider_payment_intent, request, owner, look_at)
+         select 'pay', o.id, $2::uuid, sha256('x'), o.amount_minor, o.currency, 'x@example.org', o.provider_payment_intent, 'x', gen_random_uuid(), now()
          from orders o where o.token = $1",
     )
     .bind(&order.token)

@@ -45,7 +45,6 @@ pub struct House {
 /// One replica: its own pool, hub and address.
 pub struct Replica {
     pub url: String,
-    pub ctx: payments::Ctx,
     stop: CancellationToken,
 }
 
@@ -111,7 +110,15 @@ impl House {
     pub async fn order(&self, sku: &str) -> Order {
         let cart = self.cart_with(sku).await;
         let token = self.check_out(&cart).await;
+        self.open_checkout(&token).await;
         self.order_of(&token).await
+    }
+
+    /// Opens the checkout page, as the browser does before anybody can press Pay.
+    pub async fn open_checkout(&self, token: &str) {
+        let page = self.http.get(format!("{}/checkout/{token}", self.url())).send().await.unwrap();
+        assert!(page.status().is_success(), "{}", page.status());
+        page.bytes().await.unwrap();
     }
 
     /// A fresh cart with one piece: the cookie's value.
@@ -333,14 +340,14 @@ impl Replica {
             storefront: app::Storefront::default(),
         };
         let options = leptos::prelude::LeptosOptions::builder().output_name("payonce").build();
-        let router = web::router(Shop { ctx: ctx.clone(), site: Arc::new(site), leptos: options });
+        let router = web::router(Shop { ctx, site: Arc::new(site), leptos: options });
         let (listener, url) = free_port().await;
         let stop = CancellationToken::new();
         let stopping = stop.clone().cancelled_owned();
         worker::spawn("replica", async move {
             axum::serve(listener, router).with_graceful_shutdown(stopping).await.unwrap();
         });
-        Self { url, ctx, stop }
+        Self { url, stop }
     }
 }
 

@@ -1,7 +1,9 @@
 //! One payment: what it costs, what it leaves, and how it ends when the bank says no.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
-use sqlx::PgPool;
+use sqlx::{Executor as _, PgPool};
 
 use crate::house::{GOOD_CARD, House, uuid};
 
@@ -136,10 +138,10 @@ async fn b06_paying_again_during_the_bank_step_resumes_the_same_intent(db: PgPoo
 
 async fn approve_at_the_bank(house: &House, answer: &Value) {
     let page = answer["continue_url"].as_str().expect("the bank's address");
-    let form = house.http.get(page).send().await.unwrap();
-    assert!(form.status().is_success());
+    let form = house.http.get(page).send().await.unwrap().text().await.unwrap();
+    let step = form.split("name=\"step\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("the step");
     let address = page.split('?').next().unwrap();
-    let pressed = house.http.post(address).form(&[("decision", "approve")]).send().await.unwrap();
+    let pressed = house.http.post(address).form(&[("decision", "approve"), ("step", step)]).send().await.unwrap();
     assert_eq!(pressed.status().as_u16(), 303, "the bank sends the customer back");
 }
 
@@ -175,23 +177,27 @@ impl Counted {
         Self::read_after(house, 0).await
     }
 
-    /// Backends report their commits a little later (at most every second): reads until at least `commits` are there.
+    /// Idle backends report their commits up to ten seconds late: reads until nothing has changed for longer than that.
     async fn read_after(house: &House, commits: i64) -> Self {
+        const QUIET: Duration = Duration::from_secs(11);
+        const PATIENCE: Duration = Duration::from_mins(1);
         let admin = house.admin().await;
+        admin.execute("create extension if not exists pg_stat_statements").await.unwrap();
         let name = house.database_name();
         let calls_sql = "select coalesce(sum(s.calls), 0)::bigint from pg_stat_statements s join pg_database d on d.oid = s.dbid where d.datname = $1";
         let commits_sql = "select xact_commit from pg_stat_database where datname = $1";
-        let since = std::time::Instant::now();
-        let mut last = -1;
+        let started = Instant::now();
+        let (mut last, mut since) = (-1, Instant::now());
         loop {
             let now: i64 = sqlx::query_scalar(commits_sql).bind(&name).fetch_one(&admin).await.unwrap();
-            let settled = now == last && now >= commits;
-            if settled || since.elapsed() > std::time::Duration::from_secs(20) {
+            if now != last {
+                (last, since) = (now, Instant::now());
+            }
+            if (since.elapsed() > QUIET && now >= commits) || started.elapsed() > PATIENCE {
                 let calls = sqlx::query_scalar(calls_sql).bind(&name).fetch_one(&admin).await.unwrap();
                 return Self { calls, commits: now };
             }
-            last = now;
-            tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
         }
     }
 }

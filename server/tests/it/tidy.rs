@@ -55,9 +55,9 @@ fn nowhere(rule: &str, folder: &str, spared: impl Fn(&str) -> bool, words: &[&st
 
 #[test]
 fn only_stores_speak_sql() {
-    let spared = |place: &str| place.ends_with("store.rs");
+    let spared = |place: &str| place.ends_with("store.rs") || place.contains("/store/");
     let words = ["sqlx::query", "query!(", "query_as!(", "query_scalar!("];
-    nowhere("SQL lives in store.rs files", "server/payments/src", spared, &words);
+    nowhere("SQL lives in the stores", "server/payments/src", spared, &words);
     nowhere("SQL lives in the domain", "server/src", |_| false, &words);
     nowhere("the pages know no database", "app/src", |_| false, &["sqlx", "select "]);
 }
@@ -78,12 +78,17 @@ fn only_config_reads_the_environment() {
 
 #[test]
 fn the_domain_knows_neither_pages_nor_routes() {
-    nowhere("payments knows no HTTP server", "server/payments/src", |_| false, &["axum", "leptos", "app::"]);
+    nowhere("payments knows no HTTP server", "server/payments/src", |_| false, &["axum", "leptos", "use app"]);
 }
 
 #[test]
 fn the_sandbox_shares_no_code_with_the_server() {
-    nowhere("the sandbox is a process of its own", "sandbox/src", |_| false, &["payments::", "server::", "app::"]);
+    nowhere(
+        "the sandbox is a process of its own",
+        "sandbox/src",
+        |_| false,
+        &["use payments", "use server", "use app"],
+    );
 }
 
 #[test]
@@ -112,7 +117,15 @@ fn nothing_begins_a_transaction_that_a_request_could_drop() {
 #[test]
 fn files_fit_a_head() {
     let mut long = Vec::new();
-    for folder in ["app/src", "frontend/src", "server/src", "server/payments/src", "server/embedded_postgres/src", "sandbox/src", "xtask/src"] {
+    for folder in [
+        "app/src",
+        "frontend/src",
+        "server/src",
+        "server/payments/src",
+        "server/embedded_postgres/src",
+        "sandbox/src",
+        "xtask/src",
+    ] {
         for (place, text) in sources(folder) {
             let lines = text.lines().count();
             if lines > MAX_FILE_LINES {
