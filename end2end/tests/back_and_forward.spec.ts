@@ -282,14 +282,14 @@ async function launchWithPageMemory(playwright: PlaywrightWorkerArgs['playwright
   return playwright.chromium.launch({ ...launchOptions(), ignoreDefaultArgs: ['--disable-back-forward-cache'] })
 }
 
-/** Browsers may keep even pages that say `no-store`; here the page is not allowed to rely on it. */
+/** Browsers may keep even pages that say `no-store`; here they do, so that the page is not allowed to rely on it. */
 async function rememberPage(page: Page, address: string): Promise<void> {
-  await page.route(address, async (route) => {
-    const response = await route.fetch()
-    const headers = response.headers()
-    delete headers['cache-control']
-    await route.fulfill({ response, headers })
+  const session = await page.context().newCDPSession(page)
+  session.on('Fetch.requestPaused', ({ requestId, responseStatusCode = 200, responseHeaders = [] }) => {
+    const headers = responseHeaders.filter(({ name }) => name.toLowerCase() !== 'cache-control')
+    void session.send('Fetch.continueResponse', { requestId, responseCode: responseStatusCode, responseHeaders: headers })
   })
+  await session.send('Fetch.enable', { patterns: [{ urlPattern: address, requestStage: 'Response' }] })
   await page.addInitScript(() => {
     window.addEventListener('pageshow', (event) => {
       document.documentElement.dataset['persisted'] = String(event.persisted)

@@ -71,7 +71,8 @@ test('a bank that takes longer is spoken of after four seconds, and ten', async 
     },
     { times: 1 },
   )
-  await page.route('**/rpc/outcome', (route) => route.abort())
+  let answering = false
+  await page.route('**/rpc/outcome', (route) => (answering ? route.continue() : route.abort()))
   await page.goto(order.url)
   await page.clock.runFor(100)
   await hydrated(page)
@@ -84,7 +85,7 @@ test('a bank that takes longer is spoken of after four seconds, and ten', async 
   await expect(main(page)).toContainText("We're still waiting for your bank")
   await expect(page).toHaveTitle(/^Still paying/)
   await expect(main(page)).not.toContainText(/do not close|don't close/i)
-  await page.unroute('**/rpc/outcome')
+  answering = true
   late.open()
   await expect
     .poll(async () => {
