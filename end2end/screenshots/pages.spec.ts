@@ -84,6 +84,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
         await expectState(page, 'unknown')
         await shoot(page, 'order-unknown')
         await sandbox.clearFaults()
+        await expectState(page, 'paid')
         const order = await newOrder('lamp')
         await page.goto(order.url)
         await hydrated(page)
