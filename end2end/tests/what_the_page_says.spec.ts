@@ -202,6 +202,18 @@ test('when the outcome is there, the focus is on its heading', async ({ page, sa
   await expect(page.getByRole('heading', { level: 1 })).toBeFocused()
 })
 
+test('on a phone the reason of a decline is in view, not above the edge', async ({ page, sandbox, newOrder }) => {
+  const order = await newOrder()
+  await page.setViewportSize({ width: 360, height: 740 })
+  await page.goto(order.url)
+  await hydrated(page)
+  await fillCard(page, cards.declined)
+  await payButton(page).click()
+  await expectState(page, 'declined')
+  await expect(page.getByText('No money was taken').first()).toBeInViewport()
+  await expectNoCharge(sandbox, order)
+})
+
 test('card number and code never reach the shop, neither in a body nor in an address', async ({
   page,
   shop,
