@@ -1,9 +1,6 @@
 //! The server functions. Their addresses are fixed, so that a page which is open across a deploy still pays.
 
-use leptos::{
-    prelude::server,
-    server_fn::codec::Json,
-};
+use leptos::{prelude::server, server_fn::codec::Json};
 
 use crate::{
     dto::{Answer, OutcomeDto, PayDto},

@@ -82,7 +82,9 @@ impl CheckoutError {
             Self::MalformedRequest => 400,
             Self::TooLarge => 413,
             Self::InvalidIntent | Self::InvalidField { .. } | Self::IntentReused | Self::ReplacesUnfinished => 422,
-            Self::PriceChanged { .. } | Self::InProgress { .. } | Self::OrderTaken { .. } | Self::OutOfStock { .. } => 409,
+            Self::PriceChanged { .. } | Self::InProgress { .. } | Self::OrderTaken { .. } | Self::OutOfStock { .. } => {
+                409
+            }
             Self::OrderClosed => 410,
             Self::NotSent | Self::Unavailable { .. } => 503,
             Self::LostAnswer => 504,
