@@ -69,10 +69,9 @@ impl Bench {
     }
 
     pub async fn create(&self, order: &str, money: Money) -> ProviderPaymentIntentId {
-        match self.stripe.create_payment_intent(&new_payment_intent(order, money)).await {
-            CreateOutcome::Created(id) => id,
-            other => unreachable!("not created: {other:?}"),
-        }
+        let created = self.stripe.create_payment_intent(&new_payment_intent(order, money)).await;
+        let CreateOutcome::Created(id) = created else { unreachable!("not created: {created:?}") };
+        id
     }
 
     pub fn request(&self, id: &ProviderPaymentIntentId, payment_method: &str) -> ConfirmRequest {
@@ -84,10 +83,9 @@ impl Bench {
     }
 
     pub async fn approved(&self, request: &ConfirmRequest) -> ProviderCharge {
-        match self.stripe.confirm(request).await {
-            ConfirmOutcome::Approved(charge) => charge,
-            other => unreachable!("not approved: {other:?}"),
-        }
+        let confirmed = self.stripe.confirm(request).await;
+        let ConfirmOutcome::Approved(charge) = confirmed else { unreachable!("not approved: {confirmed:?}") };
+        charge
     }
 
     /// Every charge that was really made.
