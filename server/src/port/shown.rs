@@ -40,13 +40,23 @@ pub fn shelves(products: Vec<Product>) -> Vec<ShelfDto> {
         match shelves.iter_mut().find(|shelf| shelf.currency == currency.code()) {
             Some(shelf) => shelf.products.push(shown),
             None => shelves.push(ShelfDto {
-                title: format!("Sold in {}", currency.code()),
+                title: format!("Paid in {}", currency_name(currency)),
                 currency: currency.code().to_owned(),
                 products: vec![shown],
             }),
         }
     }
     shelves
+}
+
+/// A currency as people call it.
+fn currency_name(currency: Currency) -> String {
+    match currency.code() {
+        "EUR" => "euro".to_owned(),
+        "JPY" => "yen".to_owned(),
+        "BHD" => "Bahraini dinar".to_owned(),
+        code => code.to_owned(),
+    }
 }
 
 /// The cart's parts, priced by the catalogue: what a cookie says of prices would not be believed, so it says nothing.
