@@ -18,7 +18,8 @@ async fn main() -> ExitCode {
     };
     telemetry::start(&settings.log);
     let end = match cli.command {
-        Command::Serve => boot::serve(settings).await,
+        // On the heap: the future of the whole server is too large for a stack.
+        Command::Serve => Box::pin(boot::serve(settings)).await,
         Command::Sandbox => boot::sandbox(settings).await,
         Command::Migrate => boot::migrate(settings).await,
         Command::Postgres => boot::postgres(settings).await,

@@ -34,10 +34,12 @@ pub fn command(only_check: bool) -> anyhow::Result<()> {
 /// Fails where `.sqlx` is not what the queries and the schema make of it.
 pub fn check(database: &TestDatabase) -> anyhow::Result<()> {
     let fresh = describe(database)?;
-    let differences = differences(&read_all(&root().join(".sqlx"))?, &read_all(&fresh)?);
+    let fresh = read_all(&fresh)?;
+    let differences = differences(&read_all(&root().join(".sqlx"))?, &fresh);
     if !differences.is_empty() {
         bail!(".sqlx is stale:\n   - {}\n   {AGAIN}", differences.join("\n   - "));
     }
+    report::note(format_args!("the {} queries are described in .sqlx as they are", fresh.len()));
     Ok(())
 }
 
@@ -63,7 +65,9 @@ fn describe(database: &TestDatabase) -> anyhow::Result<PathBuf> {
     fs::create_dir_all(&folder)?;
     let mut check = cargo(&["check", "--quiet", "--release", "--lib"]);
     check.env("SQLX_OFFLINE", "false").env("SQLX_OFFLINE_DIR", &folder).env("DATABASE_URL", &database.url);
-    touched(&root().join(SOURCE), || run_quietly(&mut check).context("a query does not fit the schema"))?;
+    report::timed("describing the queries", || {
+        touched(&root().join(SOURCE), || run_quietly(&mut check).context("a query does not fit the schema"))
+    })?;
     Ok(folder)
 }
 
