@@ -94,25 +94,20 @@ export class Running {
     const ended = once(this.child, 'exit')
     this.child.kill('SIGTERM')
     const obeyed = await Promise.race([ended.then(() => true), later(stoppedWithinMs).then(() => false)])
-    if (!obeyed) await this.kill()
+    if (!obeyed) {
+      await this.kill()
+      endCluster(this.#dataDir)
+    }
     return obeyed
   }
 
-  /** Ends the process at once, as a power cut would, with the database cluster that it started. */
+  /** Ends the process at once. The database cluster that it started lives on, for the next start to deal with. */
   async kill(): Promise<void> {
     process.removeListener('exit', this.#killOnExit)
     if (!this.hasEnded) {
       const ended = once(this.child, 'exit')
       this.child.kill('SIGKILL')
       await ended
-    }
-    const postmaster = findPostmaster(this.#dataDir)
-    if (postmaster !== undefined) {
-      try {
-        process.kill(postmaster, 'SIGINT')
-      } catch {
-        // It has ended already.
-      }
     }
   }
 
@@ -131,12 +126,15 @@ export class Running {
   }
 }
 
-function findPostmaster(dataDir: string): number | undefined {
-  for (const path of [join(dataDir, 'postgres', 'data'), join(dataDir, 'postgres')]) {
-    const file = join(path, 'postmaster.pid')
-    if (existsSync(file)) return Number.parseInt(readFileSync(file, 'utf8').split('\n')[0] ?? '', 10)
+/** Ends the database cluster that a killed process has left behind. */
+function endCluster(dataDir: string): void {
+  const file = join(dataDir, 'postgres', 'cluster', 'postmaster.pid')
+  if (!existsSync(file)) return
+  try {
+    process.kill(Number.parseInt(readFileSync(file, 'utf8').split('\n')[0] ?? '', 10), 'SIGINT')
+  } catch {
+    // It has ended already.
   }
-  return undefined
 }
 
 function later(ms: number): Promise<void> {
