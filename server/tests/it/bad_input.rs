@@ -84,7 +84,7 @@ async fn an_order_that_does_not_exist_is_not_found_by_any_door(db: PgPool) {
 
 /// An order's answer is the same for "never existed" and "not yours".
 #[sqlx::test(migrator = "payments::MIGRATOR")]
-async fn b162_a_receipt_cannot_be_read_without_its_token(db: PgPool) {
+async fn b162_pitfall_32_a_receipt_cannot_be_read_without_its_token(db: PgPool) {
     let house = House::new(db).await;
     let order = house.order("mug").await;
     house.pay(&order, K1, GOOD_CARD).await.assert_succeeded();

@@ -10,7 +10,10 @@ use payments::{
     clock::Clock,
     ids::Ids,
     limits::Limits,
-    provider::stripe::{SecretKey, Stripe, StripeConfig},
+    provider::{
+        Provider,
+        stripe::{SecretKey, Stripe, StripeConfig},
+    },
 };
 use reqwest::{Client, Response, StatusCode, header};
 use serde_json::{Value, json};
@@ -45,6 +48,7 @@ pub struct House {
 /// One replica: its own pool, hub and address.
 pub struct Replica {
     pub url: String,
+    pub ctx: payments::Ctx,
     stop: CancellationToken,
 }
 
@@ -56,17 +60,31 @@ pub struct Sandbox {
 }
 
 /// What a test changes of a house.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Plan {
     pub replicas: usize,
     pub pool_size: u32,
     pub pay_wait: Duration,
     pub provider_timeout: Duration,
+    /// How long an executor owns an intent.
+    pub lease: Duration,
+    /// The replica's own clock.
+    pub clock: Clock,
+    /// What stands between the domain and the adapter; nothing, usually.
+    pub around: fn(Stripe) -> Arc<dyn Provider>,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { replicas: 1, pool_size: 8, pay_wait: Duration::from_secs(10), provider_timeout: Duration::from_secs(10) }
+        Self {
+            replicas: 1,
+            pool_size: 8,
+            pay_wait: Duration::from_secs(10),
+            provider_timeout: Duration::from_secs(10),
+            lease: Limits::default().lease,
+            clock: Clock::System,
+            around: |stripe| Arc::new(stripe),
+        }
     }
 }
 
@@ -89,7 +107,7 @@ impl House {
         let options = PgConnectOptions::clone(&db.connect_options());
         let mut replicas = Vec::new();
         for _ in 0..plan.replicas {
-            replicas.push(Replica::start(&options, &sandbox.url, plan).await);
+            replicas.push(Replica::start(&options, &sandbox.url, &plan).await);
         }
         let http = Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build().unwrap();
         Self { replicas, sandbox, http, db, options }
@@ -97,7 +115,7 @@ impl House {
 
     /// Another replica on the same database and provider, as after a restart.
     pub async fn add_replica(&mut self, plan: Plan) {
-        let replica = Replica::start(&self.options, &self.sandbox.url, plan).await;
+        let replica = Replica::start(&self.options, &self.sandbox.url, &plan).await;
         self.replicas.push(replica);
     }
 
@@ -323,15 +341,15 @@ impl Drop for House {
 }
 
 impl Replica {
-    async fn start(database: &PgConnectOptions, provider: &str, plan: Plan) -> Self {
+    async fn start(database: &PgConnectOptions, provider: &str, plan: &Plan) -> Self {
         let pool = payments::pool::connect(database.to_url_lossy().as_str(), plan.pool_size).await.unwrap();
         let provider = Url::parse(provider).unwrap();
         let mut config = StripeConfig::new(provider.clone(), SecretKey::new(SECRET_KEY));
         config.request_timeout = plan.provider_timeout;
         config.connect_timeout = plan.provider_timeout / 2;
-        let limits = Limits { pay_wait: plan.pay_wait, ..Limits::default() };
-        let ctx =
-            payments::Ctx::new(pool, Arc::new(Stripe::new(&config).unwrap()), Clock::System, Ids::secure(), limits);
+        let limits = Limits { pay_wait: plan.pay_wait, lease: plan.lease, ..Limits::default() };
+        let stripe = (plan.around)(Stripe::new(&config).unwrap());
+        let ctx = payments::Ctx::new(pool, stripe, plan.clock.clone(), Ids::secure(), limits);
         let site = Site {
             site_root: "target/site".into(),
             public_url: None,
@@ -340,14 +358,14 @@ impl Replica {
             storefront: app::Storefront::default(),
         };
         let options = leptos::prelude::LeptosOptions::builder().output_name("payonce").build();
-        let router = web::router(Shop { ctx, site: Arc::new(site), leptos: options });
+        let router = web::router(Shop { ctx: ctx.clone(), site: Arc::new(site), leptos: options });
         let (listener, url) = free_port().await;
         let stop = CancellationToken::new();
         let stopping = stop.clone().cancelled_owned();
         worker::spawn("replica", async move {
             axum::serve(listener, router).with_graceful_shutdown(stopping).await.unwrap();
         });
-        Self { url, stop }
+        Self { url, ctx, stop }
     }
 }
 

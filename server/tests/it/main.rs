@@ -11,5 +11,6 @@ mod house;
 mod lost_answers;
 mod pages;
 mod pay;
+mod pitfalls;
 mod repeats;
 mod tidy;

@@ -145,25 +145,30 @@ async fn approve_at_the_bank(house: &House, answer: &Value) {
     assert_eq!(pressed.status().as_u16(), 303, "the bank sends the customer back");
 }
 
-/// Two statements, two commits: reserve and settle. Counted by the database itself.
+/// Two statements, two commits: reserve and settle. Counted by the database itself, which also counts its own housekeeping
+/// (autovacuum) when that comes by; so the lowest of three counts speaks, and no count can be too low.
 #[sqlx::test(migrator = "payments::MIGRATOR")]
 async fn a_payment_costs_two_statements_and_two_commits(db: PgPool) {
     const PAYMENTS: i64 = 20;
     let house = House::with(db, Plan { pool_size: 1, ..Plan::default() }).await;
-    let mut orders = Vec::new();
-    for _ in 0..PAYMENTS {
-        orders.push(house.order("mug").await);
+    let mut counts = Vec::new();
+    while counts.len() < 3 && !counts.contains(&(PAYMENTS * 2, PAYMENTS * 2)) {
+        let mut orders = Vec::new();
+        for _ in 0..PAYMENTS {
+            orders.push(house.order("mug").await);
+        }
+        // The first use of a statement on a connection also prepares it, which the database counts as a commit of its own:
+        // one connection, and one payment before counting.
+        house.pay(&house.order("mug").await, &uuid(), GOOD_CARD).await.assert_succeeded();
+        let before = Counted::read(&house).await;
+        for order in &orders {
+            house.pay(order, &uuid(), GOOD_CARD).await.assert_succeeded();
+        }
+        let after = Counted::read_after(&house, before.commits + PAYMENTS * 2).await;
+        counts.push((after.calls - before.calls, after.commits - before.commits));
     }
-    // The first use of a statement on a connection also prepares it, which the database counts as a commit of its own: one
-    // connection, and one payment before counting.
-    house.pay(&house.order("mug").await, &uuid(), GOOD_CARD).await.assert_succeeded();
-    let before = Counted::read(&house).await;
-    for order in &orders {
-        house.pay(order, &uuid(), GOOD_CARD).await.assert_succeeded();
-    }
-    let after = Counted::read_after(&house, before.commits + PAYMENTS * 2).await;
-    assert_eq!(after.calls - before.calls, PAYMENTS * 2, "statements");
-    assert_eq!(after.commits - before.commits, PAYMENTS * 2, "commits");
+    let lowest = counts.iter().min().copied();
+    assert_eq!(lowest, Some((PAYMENTS * 2, PAYMENTS * 2)), "(statements, commits) of {PAYMENTS} payments: {counts:?}");
     house.assert_books_balance().await;
 }
 

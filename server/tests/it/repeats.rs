@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::house::{Answer, GOOD_CARD, House, Plan, until, uuid};
 
 #[sqlx::test(migrator = "payments::MIGRATOR")]
-async fn fifty_requests_of_one_intent_over_two_replicas_give_one_charge_and_the_same_bytes(db: PgPool) {
+async fn pitfall_01_05_fifty_requests_of_one_intent_over_two_replicas_give_one_charge_and_the_same_bytes(db: PgPool) {
     let house = House::with(db, Plan { replicas: 2, ..Plan::default() }).await;
     let order = house.order("lamp").await;
     house
@@ -230,7 +230,7 @@ async fn b11_a_resend_after_a_reset_connection_charges_once(db: PgPool) {
 
 /// A proxy gives a slow request to the next replica as well.
 #[sqlx::test(migrator = "payments::MIGRATOR")]
-async fn b12_pitfall_25_a_proxy_that_asks_the_next_replica_gets_the_first_ones_answer(db: PgPool) {
+async fn b12_pitfall_24_25_a_proxy_that_asks_the_next_replica_gets_the_first_ones_answer(db: PgPool) {
     let house = House::with(db, Plan { replicas: 2, ..Plan::default() }).await;
     let order = house.order("lamp").await;
     house
@@ -255,7 +255,7 @@ async fn b12_pitfall_25_a_proxy_that_asks_the_next_replica_gets_the_first_ones_a
 }
 
 #[sqlx::test(migrator = "payments::MIGRATOR")]
-async fn b35_a_key_under_another_order_is_another_key_and_tells_nothing(db: PgPool) {
+async fn b35_b36_pitfall_31_a_key_under_another_order_is_another_key_and_tells_nothing(db: PgPool) {
     let house = House::new(db).await;
     let (ana, ben) = (house.order("lamp").await, house.order("mug").await);
     let intent = uuid();

@@ -62,6 +62,12 @@ fn only_stores_speak_sql() {
     nowhere("the pages know no database", "app/src", |_| false, &["sqlx", "select "]);
 }
 
+/// NOTIFY takes a lock on the whole database at each commit.
+#[test]
+fn pitfall_34_no_payment_commits_behind_a_lock_of_the_whole_database() {
+    nowhere("no NOTIFY, no advisory locks", "server/payments/src", |_| false, &["notify", "pg_advisory", "listen "]);
+}
+
 #[test]
 fn only_the_adapter_speaks_stripe() {
     let spared = |place: &str| place.contains("/provider/");
