@@ -30,17 +30,23 @@ pub fn command(program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = command("cargo", arguments);
     command.env("CARGO_TARGET_DIR", target(""));
+    // What the cargo that runs us says of our own package. Some build scripts look at such names and would build their packages,
+    // and all that stands on them, once for us and once for cargo when called by hand.
+    without(&mut command, |name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"));
     command
 }
 
 /// Takes the settings of whoever runs this away from a program under test.
 pub fn without_settings(command: &mut Command) -> &mut Command {
-    #[expect(clippy::disallowed_methods, reason = "only the names are read, to take them away from tests")]
-    let names = std::env::vars_os().map(|(name, _value)| name);
-    for name in names.filter(|name| name == "DATABASE_URL" || name.to_string_lossy().starts_with("PAYONCE_")) {
+    without(command, |name| name == "DATABASE_URL" || name.starts_with("PAYONCE_"));
+    command
+}
+
+#[expect(clippy::disallowed_methods, reason = "only the names are read, to take them away from a child")]
+fn without(command: &mut Command, unwanted: impl Fn(&str) -> bool) {
+    for (name, _value) in std::env::vars_os().filter(|(name, _value)| unwanted(&name.to_string_lossy())) {
         command.env_remove(name);
     }
-    command
 }
 
 /// Runs a command to its end; its output goes to ours.
