@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use payments::{limits::Limits, pool::connect};
-use sqlx::{Connection as _, PgConnection, PgPool, postgres::PgPoolOptions};
+use sqlx::{
+    Connection as _, PgConnection, PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
 
 use crate::{
     books::assert_books_balance,
@@ -34,39 +37,47 @@ async fn commits(observer: &mut PgConnection, database: &str) -> i64 {
 }
 
 /// Every statement of this crate commits by itself, so that two commits are two statements. What a connection costs once
-/// (its start, and a prepare of each statement) is the same in both rounds and falls out.
+/// (its start, and a prepare of each statement) is the same in both rounds and falls out; what the database's own housekeeping
+/// commits meanwhile does not, so three tries are allowed to be undisturbed.
 #[sqlx::test(migrator = "payments::MIGRATOR")]
 async fn a_payment_costs_two_statements_and_two_commits(pool: PgPool) {
     let provider = Arc::new(Fake::default());
     let options = pool.connect_options().as_ref().clone();
-    let database = options.get_database().unwrap().to_owned();
-    let ctx = replica(&pool, &provider);
-    let mut orders = Vec::new();
-    for _ in 0..PAYMENTS + 2 {
-        orders.push(lamp(&ctx).await);
-    }
     pool.close().await;
-    let mut observer = PgConnection::connect_with(&options.clone().database("postgres")).await.unwrap();
-
-    let mut costs = Vec::new();
-    let mut before = commits(&mut observer, &database).await;
-    for round in [orders.split_off(1), orders] {
-        let paying = PgPoolOptions::new().max_connections(1).connect_with(options.clone()).await.unwrap();
-        // A tick this short would show any query for an intent that this replica runs itself.
-        let limits = Limits { waiters_tick: Duration::from_millis(1), ..Limits::default() };
-        let ctx = replica_with(&paying, &provider, limits);
-        for order in &round {
-            assert_eq!(pay_with(&ctx, order, ctx.ids.intent()).await.unwrap().answer.status, 200);
-        }
-        paying.close().await;
-        let after = commits(&mut observer, &database).await;
-        costs.push(after - before);
-        before = after;
+    let mut differences = Vec::new();
+    while differences.len() < 3 && !differences.contains(&(2 * PAYMENTS)) {
+        let many = commits_of(&options, &provider, PAYMENTS + 1).await;
+        let one = commits_of(&options, &provider, 1).await;
+        differences.push(many - one);
     }
-
-    assert_eq!(costs[0] - costs[1], 2 * PAYMENTS);
+    assert!(differences.contains(&(2 * PAYMENTS)), "commits of {PAYMENTS} payments: {differences:?}");
     let reading = PgPoolOptions::new().max_connections(1).connect_with(options).await.unwrap();
     assert_books_balance(&reading, &provider).await;
+}
+
+/// Commits of a fresh connection that pays this many orders, which were made before.
+async fn commits_of(options: &PgConnectOptions, provider: &Arc<Fake>, payments: i64) -> i64 {
+    let database = options.get_database().unwrap();
+    let mut observer = PgConnection::connect_with(&options.clone().database("postgres")).await.unwrap();
+    let pool = || PgPoolOptions::new().max_connections(1).connect_with(options.clone());
+
+    let ordering = pool().await.unwrap();
+    let ctx = replica(&ordering, provider);
+    let mut orders = Vec::new();
+    for _ in 0..payments {
+        orders.push(lamp(&ctx).await);
+    }
+    ordering.close().await;
+
+    let before = commits(&mut observer, database).await;
+    let paying = pool().await.unwrap();
+    // A tick this short would show any query for an intent that this replica runs itself.
+    let ctx = replica_with(&paying, provider, Limits { waiters_tick: Duration::from_millis(1), ..Limits::default() });
+    for order in &orders {
+        assert_eq!(pay_with(&ctx, order, ctx.ids.intent()).await.unwrap().answer.status, 200);
+    }
+    paying.close().await;
+    commits(&mut observer, database).await - before
 }
 
 #[sqlx::test(migrator = "payments::MIGRATOR")]
