@@ -15,7 +15,7 @@ use payments::{
     limits::Limits,
     provider::stripe::{SecretKey, Stripe, StripeConfig},
 };
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{net::TcpListener, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -25,9 +25,11 @@ use crate::{
     web, worker,
 };
 
-/// How long open requests and payments in flight may take to end after the order to stop, in seconds. A payment in flight
-/// waits for the provider at most its time limit (10 s); what is not done by then, recovery finishes after the next start.
-const GRACE_SECONDS: u64 = 20;
+/// How long open requests and payments in flight together may take to end after the order to stop. A payment in flight waits
+/// for the provider at most its time limit (10 s); what is not done by then, recovery finishes after the next start.
+const GRACE: Duration = Duration::from_secs(20);
+/// How long the pool may take to say goodbye after that.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 /// How often expired leases are looked for, in milliseconds: an intent whose server died is finished this much later.
 const RECOVERY_PAUSE_MS: u64 = 1_000;
 
@@ -104,42 +106,44 @@ async fn serve_with_database(
             async move { recover(&ctx).await }
         }
     });
-    serve_until(listener, shop, stop).await?;
+    let deadline = serve_until(listener, shop, stop).await?;
 
     ctx.tasks.close();
-    if tokio::time::timeout(Duration::from_secs(GRACE_SECONDS), ctx.tasks.wait()).await.is_err() {
-        tracing::warn!("payments were still in flight when the time to stop was over; recovery finishes them");
-    }
-    recovery.await?;
+    within(deadline, "payments in flight; recovery finishes them", ctx.tasks.wait()).await;
+    within(deadline, "recovery", recovery).await;
     provider.stop().await;
-    ctx.pool.close().await;
+    within(deadline + CLOSE_PATIENCE, "connections to the database", ctx.pool.close()).await;
     Ok(())
 }
 
-/// Serves until `stop`, then lets open requests end, for a while.
-async fn serve_until(listener: TcpListener, shop: Shop, stop: CancellationToken) -> anyhow::Result<()> {
-    let grace_over = {
-        let stop = stop.clone();
-        async move {
-            stop.cancelled().await;
-            tokio::time::sleep(Duration::from_secs(GRACE_SECONDS)).await;
-        }
-    };
-    let serving = axum::serve(listener, web::router(shop)).with_graceful_shutdown(stop.cancelled_owned());
+/// Serves until `stop`, then lets open requests end, for a while. Gives the moment by which everything else must end too.
+async fn serve_until(listener: TcpListener, shop: Shop, stop: CancellationToken) -> anyhow::Result<Instant> {
+    let mut serving = std::pin::pin!(
+        axum::serve(listener, web::router(shop)).with_graceful_shutdown(stop.clone().cancelled_owned()).into_future()
+    );
     tokio::select! {
-        served = serving => Ok(served?),
-        () = grace_over => {
-            tracing::warn!("connections were still open when the time to stop was over");
-            Ok(())
-        }
+        served = &mut serving => served?,
+        () = stop.cancelled() => {}
+    }
+    let deadline = Instant::now() + GRACE;
+    if stop.is_cancelled() {
+        within(deadline, "connections", serving).await;
+    }
+    Ok(deadline)
+}
+
+/// Waits for the end of something until `deadline`, and tells when it did not come.
+async fn within(deadline: Instant, what: &str, end: impl IntoFuture) {
+    if tokio::time::timeout_at(deadline, end).await.is_err() {
+        tracing::warn!("the time to stop is over; still open: {what}");
     }
 }
 
 async fn recover(ctx: &payments::Ctx) {
     match payments::recover::run_once(ctx).await {
         Ok(0) => {}
-        Ok(intents) => tracing::info!(intents, "recovery took over intents whose lease had expired"),
-        Err(error) => tracing::warn!(%error, "recovery could not look for expired leases"),
+        Ok(intents) => tracing::info!(intents, "recovery looked after intents that had no owner"),
+        Err(error) => tracing::warn!(%error, "recovery could not look for intents without an owner"),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
         store::claim::{self, Claim},
     },
     pool::{StoreError, keyed},
-    provider::{ConfirmOutcome, ConfirmRequest, ProbeOutcome, UnknownReason},
+    provider::{ConfirmOutcome, ConfirmRequest, Decline, ProbeOutcome, UnknownReason},
     settle::{self, Target},
 };
 
@@ -77,7 +77,10 @@ async fn look(ctx: &Ctx, claim: &Claim) -> Result<Standing, StoreError> {
         ProbeOutcome::NotCharged if claim.state == State::ActionRequired => {
             Fact::NotCharged(ProvenNotCharged::bank_step_ended())
         }
-        ProbeOutcome::NotCharged if claim.key_is_remembered => resend(ctx, claim).await,
+        ProbeOutcome::NotCharged if claim.key_is_remembered => match resend(ctx, claim).await {
+            Fact::Declined(decline) => declined_by_all(ctx, claim, decline).await,
+            fact @ (Fact::Charged(_) | Fact::NotCharged(_) | Fact::BankStep(_) | Fact::Silence(_)) => fact,
+        },
         ProbeOutcome::NotCharged => Fact::Silence(UnknownReason::NotAsked),
         ProbeOutcome::ActionRequired { url } => Fact::BankStep(url),
         ProbeOutcome::Cancelled => Fact::NotCharged(ProvenNotCharged::payment_intent_cancelled()),
@@ -86,6 +89,18 @@ async fn look(ctx: &Ctx, claim: &Claim) -> Result<Standing, StoreError> {
     };
     let target = Target { key: claim.key, money: claim.money, fence: Some(claim.fence) };
     settle::apply(ctx, &target, &fact).await
+}
+
+/// The repeat was declined. An earlier send, whose answer was lost, may have been charged meanwhile if the provider did not
+/// honour the key; so "no" is only said if the payment intent agrees.
+async fn declined_by_all(ctx: &Ctx, claim: &Claim, decline: Decline) -> Fact {
+    match ctx.provider.probe(&claim.payment_intent).await {
+        ProbeOutcome::NotCharged | ProbeOutcome::Cancelled => Fact::Declined(decline),
+        ProbeOutcome::Charged(charge) => Fact::Charged(charge),
+        ProbeOutcome::ActionRequired { url } => Fact::BankStep(url),
+        ProbeOutcome::Processing => Fact::Silence(UnknownReason::Processing),
+        ProbeOutcome::CannotTell(reason) => Fact::Silence(reason),
+    }
 }
 
 /// Sends the identical request again. What it proves about itself it does not prove about the first one, so that "not sent"

@@ -105,8 +105,8 @@ impl CartCookie {
             .filter_map(|value| value.to_str().ok())
             .flat_map(|value| value.split(';'))
             .filter_map(|pair| pair.trim().split_once('='))
-            .find(|(name, _)| *name == COOKIE)
-            .and_then(|(_, value)| Self::parse(value))
+            .filter(|(name, _)| *name == COOKIE)
+            .find_map(|(_, value)| Self::parse(value))
     }
 
     fn parse(value: &str) -> Option<Self> {

@@ -38,6 +38,7 @@ pub fn see_other(address: &str) -> Response {
 pub fn problem(shop: &Shop, error: &CheckoutError, order: Option<&str>) -> Response {
     let (status, retry_after) = status_of(error);
     let mut response = (status, Html(app::problem_document(&shop.site.storefront, error, order))).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(seconds) = retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, seconds);
     }

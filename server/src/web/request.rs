@@ -1,6 +1,7 @@
 //! What the shop reads off a request's headers, besides its body: the host it was reached by and the cart's cookie.
 
 use http::{HeaderMap, header};
+use url::Url;
 
 use super::CartCookie;
 
@@ -29,11 +30,15 @@ impl RequestFacts {
     }
 }
 
-/// Letters, digits, dots, hyphens, and what an IPv6 address needs: nothing that could break out of an address or HTML.
+/// A host, with or without a port, and nothing that could break out of an address or HTML: what an address made of it reads
+/// back as.
 fn is_plain_host(host: &str) -> bool {
-    !host.is_empty()
-        && host.len() <= 255
-        && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'[' | b']'))
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'[' | b']');
+    let name = host.split(':').next().unwrap_or_default();
+    (1..=255).contains(&host.len())
+        && host.bytes().all(plain)
+        && !name.split('.').any(str::is_empty)
+        && Url::parse(&format!("http://{host}/")).is_ok_and(|url| url.has_host() && url.path() == "/")
 }
 
 #[cfg(test)]
@@ -56,7 +61,8 @@ mod tests {
 
     #[test]
     fn a_host_that_is_more_than_a_host_is_not_believed() {
-        for host in ["a b", "shop\"><script>", "shop/evil", "user@shop", ""] {
+        for host in ["a b", "shop\"><script>", "shop/evil", "user@shop", "", "::::", "a..b", "xn--", "127.0.0.1:99999"]
+        {
             assert_eq!(facts(host).host, None, "{host}");
         }
     }

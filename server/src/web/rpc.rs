@@ -35,6 +35,7 @@ pub async fn around(request: Request, next: Next) -> Response {
 /// leptos answers every error with 500; the error itself knows better.
 async fn with_status_of_error(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
+    parts.headers.remove("serverfnerror");
     let body = to_bytes(body, MAX_BODY_BYTES).await.unwrap_or_default();
     match serde_json::from_slice::<CheckoutError>(&body) {
         Ok(error) => {

@@ -93,7 +93,8 @@ pub(crate) async fn claim_one(
     .await
 }
 
-/// Claims intents that are due and that nobody owns; what a rival is claiming is passed over.
+/// Claims intents that are due and that nobody owns; what a rival is claiming is passed over. What waits for a person at the
+/// bank comes last, so that many abandoned bank steps cannot keep a customer waiting whose outcome is unknown.
 pub(crate) async fn claim_due(pool: &PgPool, limits: &Limits) -> Result<Vec<ClaimRow>, sqlx::Error> {
     sqlx::query_as!(
         ClaimRow,
@@ -102,7 +103,7 @@ pub(crate) async fn claim_due(pool: &PgPool, limits: &Limits) -> Result<Vec<Clai
             from intents
             where finished_at is null and look_at <= now()
                 and (lease_expires_at is null or lease_expires_at <= now())
-            order by look_at
+            order by state = 'action_required', look_at
             limit $1
             for update skip locked
         )

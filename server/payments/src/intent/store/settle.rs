@@ -142,7 +142,7 @@ pub(crate) async fn wait_for_bank(
     let moved = sqlx::query!(
         "update intents
         set state = 'action_required', continue_url = $5, lease_expires_at = null,
-            look_at = now() + make_interval(secs => $6)
+            look_at = now() + greatest(make_interval(secs => $6), (now() - created_at) / 4)
         where operation = $1 and order_id = $2 and id = $3
             and finished_at is null and ($4::bigint is null or fence = $4)",
         key.operation.as_str(),
