@@ -31,6 +31,8 @@ pub enum Mood {
     /// The connection is lost and the executor with it.
     PanicBefore,
     ChargeThenPanic,
+    /// The earlier send is charged at last, and this repeat of it is declined: a provider that does not honour its own keys.
+    ChargeThenDecline,
     /// Charges another amount.
     ChargeMinor(i64),
     /// Waits for a permit, then approves.
@@ -150,6 +152,7 @@ impl Provider for Fake {
             | Mood::BankStep
             | Mood::ChargeThenLose
             | Mood::ChargeThenPanic
+            | Mood::ChargeThenDecline
             | Mood::ChargeMinor(_)
             | Mood::Gate(_) => {}
         }
@@ -171,6 +174,7 @@ impl Provider for Fake {
         };
         match mood {
             Mood::ChargeThenLose => lost,
+            Mood::ChargeThenDecline => ConfirmOutcome::Declined(no()),
             Mood::ChargeThenPanic => panic!("the executor dies after the charge"),
             Mood::Approve | Mood::Decline | Mood::BankStep | Mood::ChargeMinor(_) | Mood::Gate(_) => outcome,
             Mood::LoseBefore | Mood::NotSent | Mood::Busy | Mood::PanicBefore => unreachable!("returned above"),
@@ -199,20 +203,21 @@ impl Provider for Fake {
 
 fn act(intent: &mut PaymentIntent, mood: &Mood) -> ConfirmOutcome {
     match mood {
-        Mood::Decline => ConfirmOutcome::Declined(Decline {
-            code: "insufficient_funds".to_owned(),
-            reason: DeclineReason::InsufficientFunds,
-        }),
+        Mood::Decline => ConfirmOutcome::Declined(no()),
         Mood::BankStep => {
             intent.bank = true;
             ConfirmOutcome::ActionRequired { url: bank() }
         }
         Mood::ChargeMinor(minor) => ConfirmOutcome::Approved(intent.charge(Money::new(*minor, intent.money.currency))),
-        Mood::Approve | Mood::ChargeThenLose | Mood::ChargeThenPanic | Mood::Gate(_) => {
+        Mood::Approve | Mood::ChargeThenLose | Mood::ChargeThenPanic | Mood::ChargeThenDecline | Mood::Gate(_) => {
             ConfirmOutcome::Approved(intent.charge(intent.money))
         }
         Mood::LoseBefore | Mood::NotSent | Mood::Busy | Mood::PanicBefore => unreachable!("these do not act"),
     }
+}
+
+fn no() -> Decline {
+    Decline { code: "insufficient_funds".to_owned(), reason: DeclineReason::InsufficientFunds }
 }
 
 fn bank() -> ContinueUrl {

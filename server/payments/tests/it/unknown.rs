@@ -44,6 +44,22 @@ async fn b03_a_lost_answer_never_becomes_a_second_charge(pool: PgPool) {
     assert_books_balance(&pool, &provider).await;
 }
 
+/// "No money was taken" is only said of a repeat's decline if the payment intent agrees.
+#[sqlx::test(migrator = "payments::MIGRATOR")]
+async fn a_declined_repeat_does_not_hide_that_the_first_send_was_charged(pool: PgPool) {
+    let provider = Arc::new(Fake::default());
+    let ctx = replica(&pool, &provider);
+    let order = lamp(&ctx).await;
+    let intent = ctx.ids.intent();
+    provider.next([Mood::LoseBefore, Mood::ChargeThenDecline]);
+
+    let answer = pay_until_answered(&ctx, &order, intent).await;
+
+    assert_eq!(answer.answer.status, 200, "{}", body(&answer));
+    assert_eq!(state(&ctx, &order, intent).await, State::Succeeded);
+    assert_books_balance(&pool, &provider).await;
+}
+
 #[sqlx::test(migrator = "payments::MIGRATOR")]
 async fn b49_while_nobody_can_tell_it_is_unknown_and_never_failed(pool: PgPool) {
     let provider = Arc::new(Fake::default());
