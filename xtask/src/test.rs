@@ -107,7 +107,7 @@ pub fn test() -> ExitCode {
 }
 
 fn lint(arguments: &[&str]) -> anyhow::Result<()> {
-    let clippy = [&["clippy"], arguments, &["--", "--deny", "warnings"]].concat();
+    let clippy = [&["clippy", "--keep-going"], arguments, &["--", "--deny", "warnings"]].concat();
     run(&mut cargo(&clippy))
 }
 
@@ -150,7 +150,8 @@ fn browser_tests() -> (Tests, anyhow::Result<()>) {
         Ok(browser) => browser,
         Err(error) => return (Tests::default(), Err(error)),
     };
-    let mut command = crate::command::command("npx", &["playwright", "test", "--project=chromium"]);
+    let playwright = "node_modules/@playwright/test/cli.js";
+    let mut command = crate::command::command("node", &[playwright, "test", "--project=chromium"]);
     without_settings(&mut command)
         .current_dir(&end2end)
         .env("PAYONCE_BIN", target("release/payonce"))
@@ -158,7 +159,7 @@ fn browser_tests() -> (Tests, anyhow::Result<()>) {
     if let Some(browser) = browser {
         command.env("CHROMIUM_PATH", browser);
     }
-    // Playwright ends with a line each for what passed, failed, and was flaky.
+    // Playwright ends with a line each for what passed, failed, was flaky, and so on.
     count(&mut command, |line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
@@ -166,6 +167,7 @@ fn browser_tests() -> (Tests, anyhow::Result<()>) {
                 Tests { passed: number.parse().unwrap_or(0), failed: 0 }
             }
             [number, "failed" | "flaky" | "interrupted"] => Tests { passed: 0, failed: number.parse().unwrap_or(0) },
+            [number, "did", "not", "run"] => Tests { passed: 0, failed: number.parse().unwrap_or(0) },
             _ => Tests::default(),
         }
     })
