@@ -166,8 +166,9 @@ fn browser_tests() -> (Tests, anyhow::Result<()>) {
             [number, "passed", rest @ ..] if rest.len() <= 2 => {
                 Tests { passed: number.parse().unwrap_or(0), failed: 0 }
             }
-            [number, "failed" | "flaky" | "interrupted"] => Tests { passed: 0, failed: number.parse().unwrap_or(0) },
-            [number, "did", "not", "run"] => Tests { passed: 0, failed: number.parse().unwrap_or(0) },
+            [number, "failed" | "flaky" | "interrupted"] | [number, "did", "not", "run"] => {
+                Tests { passed: 0, failed: number.parse().unwrap_or(0) }
+            }
             _ => Tests::default(),
         }
     })
