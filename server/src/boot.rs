@@ -276,27 +276,25 @@ async fn listen(addr: std::net::SocketAddr, setting: &str) -> anyhow::Result<Tcp
 
 /// Cancelled on SIGINT or SIGTERM, and at the end of standard input where that was asked for.
 fn stop_signal(until_stdin_closes: bool) -> anyhow::Result<CancellationToken> {
-    use tokio::{
-        io::AsyncReadExt as _,
-        signal::unix::{SignalKind, signal},
-    };
+    use tokio::signal::unix::{SignalKind, signal};
     let stop = CancellationToken::new();
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    if until_stdin_closes {
+        let stop = stop.clone();
+        // A thread of its own: the runtime would wait for its own blocking read when the process ends by a signal.
+        std::thread::Builder::new().name("stdin".to_owned()).spawn(move || {
+            let end = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            tracing::info!(error = end.err().map(tracing::field::display), "standard input has ended");
+            stop.cancel();
+        })?;
+    }
     let cancel = stop.clone();
     worker::spawn("signals", async move {
-        let stdin_ends = async {
-            if !until_stdin_closes {
-                std::future::pending::<()>().await;
-            }
-            let mut ignored = [0_u8; 64];
-            let mut stdin = tokio::io::stdin();
-            while stdin.read(&mut ignored).await.is_ok_and(|read| read > 0) {}
-        };
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
-            () = stdin_ends => {}
+            () = cancel.cancelled() => {}
         }
         tracing::info!("stopping");
         cancel.cancel();

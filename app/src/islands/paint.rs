@@ -27,6 +27,14 @@ pub fn paint(before: &Screen, now: &Screen, shop: &str) {
     write("[role=alert]", &now.alert);
     if now.state != before.state || now.faults != before.faults || now.heading != before.heading {
         take_focus(now.focus);
+        // News above the field or button that has the focus must not stay above the edge of a small screen.
+        if now.focus != Focus::Summary
+            && !now.notice.is_empty()
+            && now.heading != before.heading
+            && let Some(heading) = dom::one("main h1")
+        {
+            heading.scroll_into_view();
+        }
     }
 }
 
