@@ -37,6 +37,29 @@ for (const moment of moments) {
   })
 }
 
+// The page that the server writes meanwhile knows nothing of a press that is still on its way.
+test('a press that a reload overtook is found by the page itself, without another press', async ({
+  page,
+  request,
+  shop,
+  sandbox,
+  newOrder,
+}) => {
+  const order = await newOrder()
+  await page.goto(order.url)
+  await hydrated(page)
+  await fillCard(page, cards.good)
+  const underway = page.waitForRequest(payAddress)
+  await page.route(payAddress, () => undefined, { times: 1 })
+  await payButton(page).click({ noWaitAfter: true })
+  const body = (await underway).postDataJSON() as object
+  await page.reload()
+  await hydrated(page)
+  await expectState(page, 'ready')
+  expect((await request.post(`${shop.url}/rpc/pay`, { data: body })).status()).toBe(200)
+  await expectPaidOnce(page, sandbox, order)
+})
+
 test('a browser closed 50 ms after the press shows the outcome when it is opened again', async ({
   playwright,
   sandbox,
@@ -137,13 +160,19 @@ test('the server is killed during the charge and started again: the page finds t
   await expectPaidOnce(page, sandbox, order, { timeout: 40_000 })
 })
 
+/** A page that its browser knows asks by itself for five seconds; this is a little longer. */
+const ASKS_BY_ITSELF_MS = 7_000
+
 /**
- * The page may have been made before the payment arrived at the server. Then it can pay, holds the same UUID, and a person
- * presses again.
+ * The page may have been made before the payment arrived at the server; then it finds it by itself. If the press never left
+ * the browser, the page still holds the same UUID, and a person presses again.
  */
 async function pressAgainIfReady(page: Page, intent: string): Promise<void> {
   await expectState(page, 'ready', 'sending', 'unknown', 'paid', 'already_paid')
-  if ((await main(page).getAttribute('data-state')) !== 'ready') return
+  const foundByItself = await expect(main(page))
+    .not.toHaveAttribute('data-state', 'ready', { timeout: ASKS_BY_ITSELF_MS })
+    .then(() => true, () => false)
+  if (foundByItself) return
   expect(await intentOf(page)).toBe(intent)
   await hydrated(page)
   await fillCard(page, cards.good)

@@ -4,9 +4,9 @@ const f=document.getElementById('pay-form');
 if(!f)return;
 const d=f.dataset,m=f.closest('main').dataset,b=f.querySelector('.pay-button'),t=b.firstElementChild,w=t.textContent,k='payonce:intent:'+m.order;
 // The stored UUID wins, unless it is malformed or the one that has failed.
-let v=f.intent.getAttribute('value'),s,x;
+let v=f.intent.defaultValue,s,x;
 try{s=JSON.parse(localStorage[k]).intent}catch{}
-if(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(s)&&s!=f.replaces.value)v=s;
+if(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(s)&&s!=f.replaces.value)v=s,d.known=1;
 try{localStorage[k]=JSON.stringify({intent:v})}catch{}
 f.intent.value=v;
 if(!f.hidden)m.intent=v;

@@ -23,6 +23,10 @@ use crate::{
     },
 };
 
+/// When a page that its browser knows asks after it came alive, in milliseconds. A request that a reload overtook reaches the
+/// server within its own journey; the last look allows a slow one.
+const RETURN_ASKS_MS: [u32; 3] = [300, 1_500, 5_000];
+
 struct Page {
     machine: RefCell<Machine>,
     shown: RefCell<Screen>,
@@ -58,6 +62,7 @@ pub fn start() {
     if dom::window().is_some_and(|window| !window.navigator().on_line()) {
         page.take_in(Event::WentOffline);
     }
+    page.ask_after_return();
     if queued {
         page.press();
     }
@@ -181,6 +186,18 @@ impl Page {
         dom::set_attribute(&form, "data-hydrated", Some(""));
         // Anything but "1": the plain form is on its way already.
         queued.as_deref() == Some("1")
+    }
+
+    /// This browser was here before (adopt.js says so): a press of then may still be on its way to the server, behind the page
+    /// that the server wrote meanwhile. So the page asks, and asks again until such a press must have arrived.
+    fn ask_after_return(self: &Rc<Self>) {
+        if dom::one(form::FORM).is_none_or(|form| form.get_attribute("data-known").is_none()) {
+            return;
+        }
+        for milliseconds in RETURN_ASKS_MS {
+            let page = Rc::clone(self);
+            dom::after(milliseconds, Box::new(move || page.take_in(Event::Woke)));
+        }
     }
 
     fn listen(self: &Rc<Self>) {
