@@ -60,7 +60,7 @@ test('pressed while the server is away: nothing is lost, and it pays once when t
   await expectPaidOnce(page, sandbox, order, { timeout: 40_000 })
 })
 
-test('stopped in an orderly way during a charge, the server finishes it, and its page knows', async ({
+test('p21: stopped in an orderly way during a charge, the server finishes it, and its page knows', async ({
   page,
   shop,
   sandbox,

@@ -103,8 +103,14 @@ impl House {
     }
 
     pub async fn with(db: PgPool, plan: Plan) -> Self {
-        let sandbox = Sandbox::start().await;
         let options = PgConnectOptions::clone(&db.connect_options());
+        Self::through(db, &options, plan).await
+    }
+
+    /// A house whose replicas reach the database by another way than the test itself.
+    pub async fn through(db: PgPool, options: &PgConnectOptions, plan: Plan) -> Self {
+        let sandbox = Sandbox::start().await;
+        let options = options.clone();
         let mut replicas = Vec::new();
         for _ in 0..plan.replicas {
             replicas.push(Replica::start(&options, &sandbox.url, &plan).await);

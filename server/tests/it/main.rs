@@ -9,6 +9,7 @@ mod cart_and_order;
 mod database;
 mod house;
 mod lost_answers;
+mod lost_commits;
 mod pages;
 mod pay;
 mod pitfalls;

@@ -207,7 +207,7 @@ async fn pitfall_09_waiting_repeats_hold_no_database_connection(db: PgPool) {
 
 /// The identical bytes on a new connection, right after the first one was reset.
 #[sqlx::test(migrator = "payments::MIGRATOR")]
-async fn b11_a_resend_after_a_reset_connection_charges_once(db: PgPool) {
+async fn b11_pitfall_26_a_resend_after_a_reset_connection_charges_once(db: PgPool) {
     let house = House::new(db).await;
     let order = house.order("mug").await;
     let body = House::pay_body(&order, &uuid(), GOOD_CARD).to_string();

@@ -64,7 +64,7 @@ fn only_stores_speak_sql() {
 
 /// NOTIFY takes a lock on the whole database at each commit.
 #[test]
-fn pitfall_34_no_payment_commits_behind_a_lock_of_the_whole_database() {
+fn pitfall_15_34_no_payment_commits_behind_a_lock_of_the_whole_database() {
     nowhere("no NOTIFY, no advisory locks", "server/payments/src", |_| false, &["notify", "pg_advisory", "listen "]);
 }
 
