@@ -121,12 +121,15 @@ async fn serve_until(listener: TcpListener, shop: Shop, stop: CancellationToken)
     let mut serving = std::pin::pin!(
         axum::serve(listener, web::router(shop)).with_graceful_shutdown(stop.clone().cancelled_owned()).into_future()
     );
-    tokio::select! {
-        served = &mut serving => served?,
-        () = stop.cancelled() => {}
-    }
+    let ended = tokio::select! {
+        served = &mut serving => {
+            served?;
+            true
+        }
+        () = stop.cancelled() => false,
+    };
     let deadline = Instant::now() + GRACE;
-    if stop.is_cancelled() {
+    if !ended {
         within(deadline, "connections", serving).await;
     }
     Ok(deadline)
