@@ -64,7 +64,7 @@ impl ShopPort {
         errors::card_session(self.shop.ctx.provider.card_session(session).await)
     }
 
-    /// The order of this token, with a payment intent at the provider if it can be paid.
+    /// The order of this token with its lines and intents.
     async fn status(&self, token: &str) -> Result<OrderStatus, CheckoutError> {
         let token = OrderToken::parse(token).or(Err(CheckoutError::NotFound))?;
         let status = payments::order::status(&self.shop.ctx, &token).await.map_err(unavailable)?;
@@ -105,18 +105,18 @@ impl ShopPort {
         outcome
     }
 
-    /// The answer's bytes as they are, but for the way to the bank, which is never part of an archived answer.
+    /// The answer's bytes as they are. Only one that is still pending can name a bank page; that address is moved to where this
+    /// browser reaches the provider. Archived bytes are not even looked at.
     fn answer(&self, answer: &payments::intent::archive::Answer) -> Result<Answer, CheckoutError> {
         let unreadable = CheckoutError::InProgress { retry_after_seconds: errors::RETRY_AFTER_SECONDS };
-        let text = String::from_utf8(answer.body.to_vec()).or(Err(unreadable.clone()))?;
-        let text = match serde_json::from_str::<serde_json::Value>(&text) {
-            Ok(mut pending) if pending["continue_url"].is_string() => {
-                let page = pending["continue_url"].as_str().unwrap_or_default();
-                pending["continue_url"] = self.shop.site.provider_page(page, self.facts.host_name()).into();
-                pending.to_string()
-            }
-            Ok(_) | Err(_) => text,
-        };
+        let mut text = String::from_utf8(answer.body.to_vec()).or(Err(unreadable.clone()))?;
+        if answer.status == http::StatusCode::ACCEPTED.as_u16()
+            && let Ok(mut pending) = serde_json::from_str::<serde_json::Value>(&text)
+            && let Some(page) = pending["continue_url"].as_str()
+        {
+            pending["continue_url"] = self.shop.site.provider_page(page, self.facts.host_name()).into();
+            text = pending.to_string();
+        }
         RawValue::from_string(text).map(Answer).or(Err(unreadable))
     }
 

@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use app::error::CheckoutError;
 use axum::{extract::State, response::Response};
 use http::{HeaderMap, HeaderValue, header};
-use payments::ids::CartId;
+use payments::{
+    ids::{CartId, Sku},
+    limits::MAX_LINE_QUANTITY,
+};
 use serde::Deserialize;
 
 use super::{
@@ -22,16 +25,12 @@ const COOKIE: &str = "payonce_cart";
 const COOKIE_MAX_AGE_SECONDS: u32 = 30 * 24 * 60 * 60;
 /// Different products in one cart; far above the catalogue's size, far below the 4 kB that a cookie may have.
 const MAX_LINES: usize = 20;
-/// Pieces of one product.
-pub const MAX_QUANTITY: i32 = 99;
-/// Characters of a SKU.
-const MAX_SKU_CHARS: usize = 40;
 
 /// A cart, as its cookie holds it: `UUID~mug:2~lamp:1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CartCookie {
     pub id: CartId,
-    /// SKU → pieces, each 1 to [`MAX_QUANTITY`].
+    /// SKU → pieces, each 1 to [`MAX_LINE_QUANTITY`].
     pub lines: BTreeMap<String, i32>,
 }
 
@@ -82,14 +81,18 @@ async fn changed(shop: &Shop, cart: Option<CartCookie>, form: &CartForm) -> Resu
     if cart.lines.len() >= MAX_LINES && held == 0 {
         return Err(invalid(&format!("A cart holds at most {MAX_LINES} different things")));
     }
-    cart.lines.insert(form.sku.clone(), wanted.min(MAX_QUANTITY));
+    cart.lines.insert(form.sku.clone(), wanted.min(MAX_LINE_QUANTITY));
     Ok(cart)
 }
 
-/// Reads a number of pieces: 0 to [`MAX_QUANTITY`], nothing else.
+/// Reads a number of pieces: 0 to [`MAX_LINE_QUANTITY`], nothing else.
 fn quantity(text: &str) -> Result<i32, CheckoutError> {
     let pieces = text.trim().parse::<u8>().map(i32::from).or(Err(invalid("Enter a whole number of pieces")))?;
-    if pieces <= MAX_QUANTITY { Ok(pieces) } else { Err(invalid(&format!("We send at most {MAX_QUANTITY} at a time"))) }
+    if pieces <= MAX_LINE_QUANTITY {
+        Ok(pieces)
+    } else {
+        Err(invalid(&format!("We send at most {MAX_LINE_QUANTITY} at a time")))
+    }
 }
 
 fn invalid(problem: &str) -> CheckoutError {
@@ -117,7 +120,7 @@ impl CartCookie {
             .map(|line| {
                 let (sku, pieces) = line.split_once(':')?;
                 let pieces = pieces.parse::<u8>().ok().map(i32::from)?;
-                (is_sku(sku) && (1..=MAX_QUANTITY).contains(&pieces)).then(|| (sku.to_owned(), pieces))
+                (Sku::parse(sku).is_ok() && (1..=MAX_LINE_QUANTITY).contains(&pieces)).then(|| (sku.to_owned(), pieces))
             })
             .collect::<Option<BTreeMap<_, _>>>()?;
         Some(Self { id, lines })
@@ -141,11 +144,6 @@ impl CartCookie {
             headers.append(header::SET_COOKIE, value);
         }
     }
-}
-
-fn is_sku(text: &str) -> bool {
-    (1..=MAX_SKU_CHARS).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use axum::{
 use http::{HeaderValue, StatusCode, header};
 use serde::de::DeserializeOwned;
 
-use super::rpc::status_of;
+use super::rpc::carrying;
 use crate::shop::Shop;
 
 /// A plain form's body; what cannot be read answers with a page, not with a library's sentence.
@@ -36,11 +36,6 @@ pub fn see_other(address: &str) -> Response {
 
 /// The page that says what is wrong and what to do next. `order` is the token of the order it speaks of.
 pub fn problem(shop: &Shop, error: &CheckoutError, order: Option<&str>) -> Response {
-    let (status, retry_after) = status_of(error);
-    let mut response = (status, Html(app::problem_document(&shop.site.storefront, error, order))).into_response();
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Some(seconds) = retry_after {
-        response.headers_mut().insert(header::RETRY_AFTER, seconds);
-    }
-    response
+    let page = Html(app::problem_document(&shop.site.storefront, error, order));
+    carrying(error, ([(header::CACHE_CONTROL, "no-store")], page).into_response())
 }

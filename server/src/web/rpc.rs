@@ -38,30 +38,21 @@ async fn with_status_of_error(response: Response) -> Response {
     parts.headers.remove("serverfnerror");
     let body = to_bytes(body, MAX_BODY_BYTES).await.unwrap_or_default();
     match serde_json::from_slice::<CheckoutError>(&body) {
-        Ok(error) => {
-            let (status, retry_after) = status_of(&error);
-            parts.status = status;
-            if let Some(seconds) = retry_after {
-                parts.headers.insert(header::RETRY_AFTER, seconds);
-            }
-            Response::from_parts(parts, Body::from(body))
-        }
+        Ok(error) => carrying(&error, Response::from_parts(parts, Body::from(body))),
         Err(_) => refuse(&CheckoutError::Unavailable { retry_after_seconds: 2 }),
     }
 }
 
 /// An error as the answer of a server function.
 fn refuse(error: &CheckoutError) -> Response {
-    let (status, retry_after) = status_of(error);
-    let mut response = (status, axum::Json(error)).into_response();
-    if let Some(seconds) = retry_after {
-        response.headers_mut().insert(header::RETRY_AFTER, seconds);
-    }
-    response
+    carrying(error, axum::Json(error).into_response())
 }
 
-/// Status and `Retry-After` of an error.
-pub fn status_of(error: &CheckoutError) -> (StatusCode, Option<HeaderValue>) {
-    let status = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
-    (status, error.retry_after_seconds().map(HeaderValue::from))
+/// The answer with the status and the `Retry-After` that its error travels with.
+pub fn carrying(error: &CheckoutError, mut response: Response) -> Response {
+    *response.status_mut() = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
+    if let Some(seconds) = error.retry_after_seconds() {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
 }
