@@ -30,6 +30,9 @@ use crate::{
 const GRACE: Duration = Duration::from_secs(20);
 /// How long the pool may take to say goodbye after that.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+/// How much of a lease recovery pauses at most between two looks at one intent, so that it is final within the lease once the
+/// faults stop.
+const LOOK_PAUSE_OF_LEASE: f64 = 0.75;
 /// How often expired leases are looked for, in milliseconds: an intent whose server died is finished this much later.
 const RECOVERY_PAUSE_MS: u64 = 1_000;
 
@@ -235,7 +238,14 @@ fn stripe(settings: &Settings, url: &Url) -> anyhow::Result<Stripe> {
 }
 
 fn limits(settings: &Settings) -> Limits {
-    Limits { pay_wait: settings.pay_wait, ..Limits::default() }
+    Limits {
+        pay_wait: settings.pay_wait,
+        lease: settings.lease,
+        longest_look_pause: settings.lease.mul_f64(LOOK_PAUSE_OF_LEASE).min(Limits::default().longest_look_pause),
+        unknown_deadline: settings.unknown_deadline,
+        provider_key_memory: settings.provider_key_memory,
+        ..Limits::default()
+    }
 }
 
 fn site(settings: &Settings, provider: &ProviderRun) -> Site {

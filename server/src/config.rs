@@ -71,6 +71,12 @@ pub struct Settings {
     pub provider_timeout: Duration,
     /// `PAYONCE_PAY_WAIT_MS`: how long a repeat waits for the first one's outcome.
     pub pay_wait: Duration,
+    /// `PAYONCE_LEASE_MS`: how long a server owns a payment that it works on.
+    pub lease: Duration,
+    /// `PAYONCE_UNKNOWN_DEADLINE_MS`: by when an outcome that is not known is decided.
+    pub unknown_deadline: Duration,
+    /// `PAYONCE_PROVIDER_KEY_MEMORY_MS`: for how long the provider remembers an idempotency key for sure.
+    pub provider_key_memory: Duration,
     /// `PAYONCE_DATABASE_POOL_SIZE`: connections to the database at most.
     pub database_pool_size: u32,
     /// `PAYONCE_LOG`: a filter as `tracing` reads it.
@@ -149,6 +155,10 @@ impl Settings {
             shop_name: reader.text("PAYONCE_SHOP_NAME"),
             provider_timeout: reader.parsed("PAYONCE_PROVIDER_TIMEOUT_MS", |text| milliseconds(text, 100..=120_000)),
             pay_wait: reader.parsed("PAYONCE_PAY_WAIT_MS", |text| milliseconds(text, 0..=30_000)),
+            lease: reader.parsed("PAYONCE_LEASE_MS", |text| milliseconds(text, 500..=600_000)),
+            unknown_deadline: reader.parsed("PAYONCE_UNKNOWN_DEADLINE_MS", |text| milliseconds(text, 500..=3_600_000)),
+            provider_key_memory: reader
+                .parsed("PAYONCE_PROVIDER_KEY_MEMORY_MS", |text| milliseconds(text, 0..=2_592_000_000)),
             database_pool_size: reader.parsed("PAYONCE_DATABASE_POOL_SIZE", |text| number(text, 1..=1_000)),
             log: reader.parsed("PAYONCE_LOG", log_filter),
             until_stdin_closes: cli.until_stdin_closes,
@@ -192,6 +202,9 @@ const SETTINGS: &[Setting] = &[
     setting("PAYONCE_PROVIDER_PUBLISHABLE_KEY", "pk_test_payonce", "the provider's publishable key"),
     setting("PAYONCE_PROVIDER_TIMEOUT_MS", "10000", "how long one call to the provider may take"),
     setting("PAYONCE_PAY_WAIT_MS", "10000", "how long a repeated Pay waits for the first one's outcome"),
+    setting("PAYONCE_LEASE_MS", "20000", "after which another server finishes a payment whose server is gone"),
+    setting("PAYONCE_UNKNOWN_DEADLINE_MS", "60000", "by when a payment is cancelled whose outcome is not known"),
+    setting("PAYONCE_PROVIDER_KEY_MEMORY_MS", "82800000", "how long the provider remembers idempotency keys"),
     setting("PAYONCE_PUBLIC_URL", "", "the shop's own address; unset: taken from the request"),
     setting("PAYONCE_SITE_ROOT", "target/site", "the built files for the browser"),
     setting("PAYONCE_SHOP_NAME", "Tidewater Goods", "the name on every page"),

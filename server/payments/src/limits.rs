@@ -58,6 +58,9 @@ pub struct Limits {
     /// For how long after the reservation a confirm may be re-sent. Stripe remembers keys for at least 24 h; one hour less,
     /// since clocks differ and requests are under way.
     pub provider_key_memory: Duration,
+    /// How long after the reservation an intent may stay unknown. Then its payment intent is cancelled at the provider, which
+    /// proves that it can no longer charge. Long enough for a provider's bad minute; short, since the customer waits.
+    pub unknown_deadline: Duration,
     /// How many due intents one run of recovery claims: each is one call to the provider, and they run side by side.
     pub recovery_batch: i64,
     /// Pause between two batched queries for intents that another replica runs.
@@ -84,6 +87,7 @@ impl Default for Limits {
             chase_looks: 8,
             longest_look_pause: Duration::from_secs(15),
             provider_key_memory: Duration::from_hours(23),
+            unknown_deadline: Duration::from_mins(1),
             recovery_batch: 20,
             waiters_tick: Duration::from_millis(75),
             statement_patience: Duration::from_secs(3),
