@@ -24,6 +24,7 @@ pub mod ctx;
 pub mod pay;
 pub mod settle;
 
+pub mod notice;
 pub mod outcome;
 pub mod recover;
 

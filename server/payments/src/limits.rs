@@ -21,6 +21,10 @@ pub const RESERVE_TRIES: usize = 4;
 /// Most keys that one query asks for on behalf of those who wait.
 pub const WAITERS_BATCH: usize = 10_000;
 
+/// Every how many ticks (of 75 ms by default) the query also asks for intents that this replica runs itself. Once a second is
+/// soon enough for news that overtook the provider's answer, and costs little with ten thousand payments in flight.
+pub const OWN_INTENTS_TICKS: u32 = 13;
+
 /// Most products that the catalogue page shows; the page is not paged.
 pub const MAX_PRODUCTS: i64 = 200;
 

@@ -57,6 +57,8 @@ pub struct Order {
     pub offered_intent: IntentId,
     /// The provider's payment intent, once there is one.
     pub provider_payment_intent: Option<ProviderPaymentIntentId>,
+    /// How many payment intents of this order were cancelled.
+    pub(crate) payment_intents_retired: i32,
     /// Where the receipt goes; known once paid.
     pub email: Option<Email>,
     /// When the checkout began.
@@ -295,7 +297,8 @@ pub async fn ensure_payment_intent(ctx: &Ctx, order: &Order) -> Result<ProviderP
         order: order.id.to_string(),
         reference: order.reference.as_str().to_owned(),
         money: order.total,
-        idempotency_key: format!("payonce:order:{}:1", order.id),
+        // A provider that remembers the key of a cancelled one would hand that out again.
+        idempotency_key: format!("payonce:order:{}:{}", order.id, order.payment_intents_retired + 1),
     };
     let unavailable = |reason: &str| ProviderUnavailable { reason: reason.to_owned() };
     let created = match ctx.provider.create_payment_intent(&new).await {
@@ -304,7 +307,10 @@ pub async fn ensure_payment_intent(ctx: &Ctx, order: &Order) -> Result<ProviderP
         CreateOutcome::Refused { code } => return Err(unavailable(&code)),
         CreateOutcome::Unknown(reason) => return Err(unavailable(reason.as_str())),
     };
-    let adopted = keyed(&ctx.limits, || store::adopt_payment_intent(&ctx.pool, order.id, &created)).await;
+    let adopted = keyed(&ctx.limits, || {
+        store::adopt_payment_intent(&ctx.pool, order.id, &created, order.payment_intents_retired)
+    })
+    .await;
     match adopted {
         Ok(Some(adopted)) => ProviderPaymentIntentId::parse(&adopted).or(Err(unavailable("impossible_id"))),
         Ok(None) => Err(unavailable("impossible_id")),

@@ -1,7 +1,8 @@
 //! Recovery: finishes what a crash, a lost answer or a bank step left unresolved.
 //!
 //! It asks first. Only a payment intent that is provably not charged is confirmed again, with the same key and the same bytes,
-//! and only while the provider remembers the key; after that there are only look-ups.
+//! and only while the provider remembers the key and the customer still waits. After the deadline the payment intent is
+//! cancelled at the provider: that, and not the clock, proves that nothing was charged.
 
 use futures::future::join_all;
 use tokio::time::sleep;
@@ -73,19 +74,20 @@ pub(crate) async fn chase(ctx: &Ctx, key: &IntentKey) {
 /// Asks the provider about a claimed intent, and settles what it says.
 async fn look(ctx: &Ctx, claim: &Claim) -> Result<Standing, StoreError> {
     let fact = match ctx.provider.probe(&claim.payment_intent).await {
-        ProbeOutcome::Charged(charge) => Fact::Charged(charge),
         ProbeOutcome::NotCharged if claim.state == State::ActionRequired => {
             Fact::NotCharged(ProvenNotCharged::bank_step_ended())
         }
+        ProbeOutcome::NotCharged | ProbeOutcome::CannotTell(_) if claim.is_overdue => cancel(ctx, claim).await,
         ProbeOutcome::NotCharged if claim.key_is_remembered => match resend(ctx, claim).await {
             Fact::Declined(decline) => declined_by_all(ctx, claim, decline).await,
             fact @ (Fact::Charged(_) | Fact::NotCharged(_) | Fact::BankStep(_) | Fact::Silence(_)) => fact,
         },
-        ProbeOutcome::NotCharged => Fact::Silence(UnknownReason::NotAsked),
-        ProbeOutcome::ActionRequired { url } => Fact::BankStep(url),
-        ProbeOutcome::Cancelled => Fact::NotCharged(ProvenNotCharged::payment_intent_cancelled()),
-        ProbeOutcome::Processing => Fact::Silence(UnknownReason::Processing),
-        ProbeOutcome::CannotTell(reason) => Fact::Silence(reason),
+        seen @ (ProbeOutcome::Charged(_)
+        | ProbeOutcome::NotCharged
+        | ProbeOutcome::ActionRequired { .. }
+        | ProbeOutcome::Cancelled
+        | ProbeOutcome::Processing
+        | ProbeOutcome::CannotTell(_)) => fact_of(seen),
     };
     let target = Target { key: claim.key, money: claim.money, fence: Some(claim.fence) };
     settle::apply(ctx, &target, &fact).await
@@ -95,9 +97,30 @@ async fn look(ctx: &Ctx, claim: &Claim) -> Result<Standing, StoreError> {
 /// honour the key; so "no" is only said if the payment intent agrees.
 async fn declined_by_all(ctx: &Ctx, claim: &Claim, decline: Decline) -> Fact {
     match ctx.provider.probe(&claim.payment_intent).await {
-        ProbeOutcome::NotCharged | ProbeOutcome::Cancelled => Fact::Declined(decline),
+        ProbeOutcome::NotCharged => Fact::Declined(decline),
+        seen @ (ProbeOutcome::Charged(_)
+        | ProbeOutcome::Cancelled
+        | ProbeOutcome::ActionRequired { .. }
+        | ProbeOutcome::Processing
+        | ProbeOutcome::CannotTell(_)) => fact_of(seen),
+    }
+}
+
+/// The time is over. A cancelled payment intent can never be charged, also not by a request that is still on its way; where
+/// that one was faster, the cancelling finds the charge.
+async fn cancel(ctx: &Ctx, claim: &Claim) -> Fact {
+    let seen = ctx.provider.cancel(&claim.payment_intent).await;
+    tracing::info!(intent = %claim.key, ?seen, "the deadline of an unknown outcome is over");
+    fact_of(seen)
+}
+
+/// What a look proves about an intent whose payment intent it saw. "Not charged" alone is no proof: it may be yet.
+fn fact_of(seen: ProbeOutcome) -> Fact {
+    match seen {
         ProbeOutcome::Charged(charge) => Fact::Charged(charge),
         ProbeOutcome::ActionRequired { url } => Fact::BankStep(url),
+        ProbeOutcome::Cancelled => Fact::NotCharged(ProvenNotCharged::payment_intent_cancelled()),
+        ProbeOutcome::NotCharged => Fact::Silence(UnknownReason::NotAsked),
         ProbeOutcome::Processing => Fact::Silence(UnknownReason::Processing),
         ProbeOutcome::CannotTell(reason) => Fact::Silence(reason),
     }

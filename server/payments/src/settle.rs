@@ -8,9 +8,10 @@ use tokio::time::{Instant, sleep};
 use crate::{
     Ctx,
     intent::{
-        self, Fact, Intent, IntentKey, ProvenNotCharged, Standing, State,
+        self, Effect, Fact, Intent, IntentKey, ProvenNotCharged, Standing, State,
         archive::{Archive, whole_seconds},
-        store::settle as store,
+        moves::effect_of,
+        store::settle::{self as store, Failing},
         waiters::News,
     },
     money::Money,
@@ -44,7 +45,7 @@ pub async fn apply(ctx: &Ctx, target: &Target, fact: &Fact) -> Result<Standing, 
         Fact::Charged(charge) => charged(ctx, target, charge).await?,
         Fact::Declined(decline) => {
             let archive = Archive::of_decline(target.key.intent, target.money, decline, ctx.clock.now());
-            failed(ctx, target, decline.reason, archive).await?
+            failed(ctx, target, decline.reason, &archive, false).await?
         }
         Fact::NotCharged(proof) => not_charged(ctx, target, *proof).await?,
         Fact::BankStep(continue_url) => {
@@ -110,28 +111,28 @@ fn is_charge_of_another(error: &sqlx::Error) -> bool {
 
 async fn not_charged(ctx: &Ctx, target: &Target, proof: ProvenNotCharged) -> Result<Option<Standing>, StoreError> {
     let archive = Archive::of_proof(target.key.intent, target.money, proof, ctx.clock.now());
-    failed(ctx, target, proof.reason(), archive).await
+    failed(ctx, target, proof.reason(), &archive, proof.retires_payment_intent()).await
 }
 
 async fn failed(
     ctx: &Ctx,
     target: &Target,
     reason: DeclineReason,
-    archive: Archive,
+    archive: &Archive,
+    retires_payment_intent: bool,
 ) -> Result<Option<Standing>, StoreError> {
-    let next = ctx.ids.intent();
-    let run = || store::fail(&ctx.pool, &target.key, target.fence, reason, archive.answer(), next);
-    let failed_at = keyed(&ctx.limits, run).await?;
-    Ok(failed_at.map(|failed_at| Standing::Failed { reason, failed_at, archive }))
+    let next_offered = ctx.ids.intent();
+    let failing = Failing { reason, answer: archive.answer(), next_offered, retires_payment_intent };
+    let failed_at = keyed(&ctx.limits, || store::fail(&ctx.pool, &target.key, target.fence, &failing)).await?;
+    Ok(failed_at.map(|failed_at| Standing::Failed { reason, failed_at, archive: archive.clone() }))
 }
 
 /// Where an intent stands that the fact did not move. Money that does not fit there becomes a discrepancy.
 async fn stand(ctx: &Ctx, target: &Target, fact: &Fact) -> Result<Standing, StoreError> {
     let found = intent::find(ctx, &target.key).await?.ok_or(StoreError::Impossible("fact about no intent"))?;
     let Fact::Charged(charge) = fact else { return Ok(found.standing) };
-    match &found.standing {
-        Standing::Succeeded { charge: booked, .. } if *booked == charge.id => Ok(found.standing),
-        Standing::Succeeded { .. } | Standing::Failed { .. } => {
+    match effect_of(fact, &found.standing, found.money) {
+        Effect::BookLate => {
             tracing::error!(intent = %target.key, charge = %charge.id, "money for an intent that had its end");
             let paid_at = whole_seconds(charge.created.unwrap_or_else(|| ctx.clock.now()));
             let event = Archive::of_charge(target.key.intent, charge.money, &charge.id, paid_at);
@@ -140,7 +141,7 @@ async fn stand(ctx: &Ctx, target: &Target, fact: &Fact) -> Result<Standing, Stor
             keyed(&ctx.limits, run).await?;
             Ok(found.standing)
         }
-        Standing::Pending | Standing::Unknown | Standing::ActionRequired { .. } if charge.money != found.money => {
+        Effect::DoubtAmount => {
             tracing::error!(
                 intent = %target.key, charge = %charge.id, agreed = ?found.money, reported = ?charge.money,
                 "the provider charged something else than agreed"
@@ -150,6 +151,7 @@ async fn stand(ctx: &Ctx, target: &Target, fact: &Fact) -> Result<Standing, Stor
             let state = keyed(&ctx.limits, run).await?;
             Ok(if state.as_deref() == Some(State::Unknown.as_str()) { Standing::Unknown } else { found.standing })
         }
-        Standing::Pending | Standing::Unknown | Standing::ActionRequired { .. } => Ok(found.standing),
+        // It would move, if this executor still owned it: its owner learns the same.
+        Effect::Move(_) | Effect::Nothing => Ok(found.standing),
     }
 }

@@ -1,7 +1,8 @@
 //! Who waits for which intent on this replica, and how they learn of its end.
 //!
 //! Nobody who waits holds a database connection. What an executor of this replica settles is told at once; for intents that
-//! another replica runs, one batched query asks once per tick, and only while somebody waits.
+//! another replica runs, one batched query asks once per tick, and only while somebody waits. Intents that are run here are
+//! asked for more rarely: another replica may have heard from the provider while our own call still waits for its answer.
 
 use std::{
     collections::HashMap,
@@ -19,7 +20,7 @@ use tokio::{
 use super::{Intent, IntentKey, Standing, store};
 use crate::{
     Ctx,
-    limits::WAITERS_BATCH,
+    limits::{OWN_INTENTS_TICKS, WAITERS_BATCH},
     pool::{StoreError, keyed},
 };
 
@@ -34,7 +35,7 @@ pub struct Waiters {
 #[derive(Debug)]
 struct Slot {
     news: watch::Sender<Option<News>>,
-    /// Executors of this replica at work on it; while there is one, nobody needs to ask the database.
+    /// Executors of this replica at work on it; while there is one, the database is asked rarely.
     executors: usize,
     waiting: usize,
 }
@@ -107,13 +108,13 @@ impl Waiters {
         self.lock().is_empty()
     }
 
-    /// Intents that somebody waits for in vain, and that nobody here works on.
-    fn foreign(&self) -> Vec<IntentKey> {
-        let is_foreign = |slot: &Slot| {
+    /// Intents that somebody waits for in vain: those that nobody here works on, or all of them.
+    fn waited_for(&self, all: bool) -> Vec<IntentKey> {
+        let in_vain = |slot: &Slot| {
             let told = slot.news.borrow().as_ref().is_some_and(News::ends_the_wait);
-            slot.executors == 0 && slot.waiting > 0 && !told
+            (all || slot.executors == 0) && slot.waiting > 0 && !told
         };
-        self.lock().iter().filter(|(_, slot)| is_foreign(slot)).map(|(key, _)| *key).collect()
+        self.lock().iter().filter(|(_, slot)| in_vain(slot)).map(|(key, _)| *key).collect()
     }
 
     /// Changes a slot and removes it once it serves nobody.
@@ -150,7 +151,7 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// Waits for an end, a bank step or a release, at most until `until`. Returns the last news; `None` when there were none.
     pub(crate) async fn until(mut self, ctx: &Ctx, until: Instant) -> Option<News> {
-        tick_for_foreign_intents(ctx);
+        tick_for_those_who_wait(ctx);
         loop {
             let present = self.news.borrow_and_update().clone();
             let over = present.as_ref().is_some_and(News::ends_the_wait);
@@ -180,8 +181,8 @@ impl Drop for Working {
     }
 }
 
-/// Sees to it that one task asks for foreign intents while somebody waits.
-fn tick_for_foreign_intents(ctx: &Ctx) {
+/// Sees to it that one task asks the database while somebody waits.
+fn tick_for_those_who_wait(ctx: &Ctx) {
     if ctx.waiters.ticking.swap(true, Ordering::AcqRel) {
         return;
     }
@@ -189,9 +190,11 @@ fn tick_for_foreign_intents(ctx: &Ctx) {
     ctx.clone().detach(async move {
         // Cleared also when the task panics, so that the next one who waits starts another.
         let ticking = Ticking(Arc::clone(&ctx.waiters));
+        let mut tick = 0_u32;
         while !ctx.waiters.is_empty() {
             sleep(ctx.limits.waiters_tick).await;
-            for keys in ctx.waiters.foreign().chunks(WAITERS_BATCH) {
+            tick = (tick + 1) % OWN_INTENTS_TICKS;
+            for keys in ctx.waiters.waited_for(tick == 0).chunks(WAITERS_BATCH) {
                 if let Err(error) = ask_for(&ctx, keys).await {
                     tracing::warn!(%error, intents = keys.len(), "could not ask for intents that are waited for");
                 }
@@ -200,7 +203,7 @@ fn tick_for_foreign_intents(ctx: &Ctx) {
         drop(ticking);
         // Somebody may have come between the last look and the clearing.
         if !ctx.waiters.is_empty() {
-            tick_for_foreign_intents(&ctx);
+            tick_for_those_who_wait(&ctx);
         }
     });
 }
@@ -270,16 +273,17 @@ mod tests {
     }
 
     #[test]
-    fn only_intents_that_others_run_are_asked_for() {
+    fn intents_that_others_run_are_asked_for_at_each_tick() {
         let hub = Arc::new(Waiters::default());
         let waiting = hub.wait_for(key());
-        assert_eq!(hub.foreign(), [key()]);
+        assert_eq!(hub.waited_for(false), [key()]);
         let working = hub.work_on(key());
-        assert!(hub.foreign().is_empty());
+        assert!(hub.waited_for(false).is_empty());
+        assert_eq!(hub.waited_for(true), [key()], "another replica may know more than our own executor");
         drop(working);
-        assert_eq!(hub.foreign(), [key()], "an executor that died leaves its intent to the query");
+        assert_eq!(hub.waited_for(false), [key()], "an executor that died leaves its intent to the query");
         hub.publish(&key(), failed());
-        assert!(hub.foreign().is_empty());
+        assert!(hub.waited_for(true).is_empty());
         drop(waiting);
         assert!(hub.is_empty());
     }

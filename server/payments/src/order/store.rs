@@ -23,6 +23,7 @@ pub(crate) struct OrderRow {
     state: String,
     offered_intent: Uuid,
     provider_payment_intent: Option<String>,
+    payment_intents_retired: i32,
     email: Option<String>,
     paid_intent: Option<Uuid>,
     charge: Option<String>,
@@ -55,6 +56,7 @@ impl TryFrom<OrderRow> for Order {
             state,
             offered_intent: IntentId(row.offered_intent),
             provider_payment_intent: payment_intent.or(Err(impossible()))?,
+            payment_intents_retired: row.payment_intents_retired,
             email: row.email.map(Email::stored),
             created_at: row.created_at,
         })
@@ -138,7 +140,7 @@ pub(crate) async fn find_by_content(
     sqlx::query_as!(
         OrderRow,
         "select id, token, reference, cart_id, currency, amount_minor, state, offered_intent, provider_payment_intent,
-            email, paid_intent, charge, paid_at, created_at
+            payment_intents_retired, email, paid_intent, charge, paid_at, created_at
         from orders
         where cart_id = $1 and content_hash = $2",
         cart.as_uuid(),
@@ -156,7 +158,7 @@ pub(crate) async fn find_by_cart(
     sqlx::query_as!(
         OrderRow,
         "select id, token, reference, cart_id, currency, amount_minor, state, offered_intent, provider_payment_intent,
-            email, paid_intent, charge, paid_at, created_at
+            payment_intents_retired, email, paid_intent, charge, paid_at, created_at
         from orders
         where cart_id = $1 and currency = $2
         order by created_at desc, id desc
@@ -172,7 +174,7 @@ pub(crate) async fn find_by_token(pool: &PgPool, token: &OrderToken) -> Result<O
     sqlx::query_as!(
         OrderRow,
         "select id, token, reference, cart_id, currency, amount_minor, state, offered_intent, provider_payment_intent,
-            email, paid_intent, charge, paid_at, created_at
+            payment_intents_retired, email, paid_intent, charge, paid_at, created_at
         from orders
         where token = $1",
         token.expose(),
@@ -181,22 +183,26 @@ pub(crate) async fn find_by_token(pool: &PgPool, token: &OrderToken) -> Result<O
     .await
 }
 
-/// Remembers the provider's payment intent, once: where a rival was faster, its id stands and is returned.
+/// Remembers the provider's payment intent, once: where a rival was faster, its id stands and is returned. Gives nothing where
+/// the one that was created has been cancelled meanwhile.
 pub(crate) async fn adopt_payment_intent(
     pool: &PgPool,
     order: OrderId,
     payment_intent: &ProviderPaymentIntentId,
+    retired: i32,
 ) -> Result<Option<String>, sqlx::Error> {
     sqlx::query_scalar!(
         "update orders
         set provider_payment_intent = coalesce(provider_payment_intent, $2)
-        where id = $1
+        where id = $1 and payment_intents_retired = $3
         returning provider_payment_intent",
         order.as_uuid(),
         payment_intent.as_str(),
+        retired,
     )
-    .fetch_one(pool)
+    .fetch_optional(pool)
     .await
+    .map(Option::flatten)
 }
 
 /// A row of `order_lines`.

@@ -1,4 +1,4 @@
-//! The payment provider as the domain sees it: a trait of five calls that return outcomes.
+//! The payment provider as the domain sees it: a trait of six calls that return outcomes.
 //!
 //! Promise: no method returns a `Result`, so nobody can `?` past a charge that may have happened. Each outcome says what is
 //! *known*: yes, no, or not known. Silence, a broken answer and everything else that nobody thought of is `Unknown`
@@ -34,6 +34,10 @@ pub trait Provider: Send + Sync + 'static {
 
     /// Asks what really happened to a payment intent. Changes nothing.
     async fn probe(&self, payment_intent: &ProviderPaymentIntentId) -> ProbeOutcome;
+
+    /// Cancels a payment intent, so that it can never be charged, and tells where it stands then. Moves no money. Only
+    /// [`ProbeOutcome::Cancelled`] proves that it worked.
+    async fn cancel(&self, payment_intent: &ProviderPaymentIntentId) -> ProbeOutcome;
 
     /// Exchanges the card session of a page without scripts for the payment method that its form made.
     async fn card_session(&self, id: &str) -> CardSessionOutcome;

@@ -37,6 +37,8 @@ pub enum Mood {
     ChargeMinor(i64),
     /// Waits for a permit, then approves.
     Gate(Arc<Semaphore>),
+    /// Charges, and waits for a permit before it says so.
+    ChargeThenGate(Arc<Semaphore>),
 }
 
 #[derive(Default)]
@@ -47,6 +49,8 @@ struct Truth {
     confirms: Vec<ConfirmRequest>,
     probes: usize,
     blind: bool,
+    cancels: usize,
+    deaf: bool,
 }
 
 struct PaymentIntent {
@@ -67,9 +71,19 @@ impl Fake {
         self.0.lock().unwrap().moods.extend(moods);
     }
 
+    /// What was planned for later confirms is forgotten: they are approved.
+    pub fn forget_moods(&self) {
+        self.0.lock().unwrap().moods.clear();
+    }
+
     /// Whether probes can tell anything.
     pub fn set_blind(&self, blind: bool) {
         self.0.lock().unwrap().blind = blind;
+    }
+
+    /// Whether cancelling is of no avail.
+    pub fn set_deaf(&self, deaf: bool) {
+        self.0.lock().unwrap().deaf = deaf;
     }
 
     /// The customer did (or did not do) what the bank asked.
@@ -100,6 +114,10 @@ impl Fake {
         self.0.lock().unwrap().confirms.clone()
     }
 
+    pub fn cancels(&self) -> usize {
+        self.0.lock().unwrap().cancels
+    }
+
     pub fn probes(&self) -> usize {
         self.0.lock().unwrap().probes
     }
@@ -117,7 +135,7 @@ impl PaymentIntent {
 #[async_trait]
 impl Provider for Fake {
     async fn create_payment_intent(&self, new: &NewPaymentIntent) -> CreateOutcome {
-        let id = format!("pi_{}", new.order);
+        let id = format!("pi_{}", new.idempotency_key.replace(':', "_"));
         self.0.lock().unwrap().intents.entry(id.clone()).or_insert_with(|| PaymentIntent {
             order: new.order.clone(),
             money: new.money,
@@ -154,6 +172,7 @@ impl Provider for Fake {
             | Mood::ChargeThenPanic
             | Mood::ChargeThenDecline
             | Mood::ChargeMinor(_)
+            | Mood::ChargeThenGate(_)
             | Mood::Gate(_) => {}
         }
 
@@ -172,11 +191,19 @@ impl Provider for Fake {
                 outcome
             }
         };
+        if let Mood::ChargeThenGate(gate) = &mood {
+            gate.acquire().await.unwrap().forget();
+        }
         match mood {
             Mood::ChargeThenLose => lost,
             Mood::ChargeThenDecline => ConfirmOutcome::Declined(no()),
             Mood::ChargeThenPanic => panic!("the executor dies after the charge"),
-            Mood::Approve | Mood::Decline | Mood::BankStep | Mood::ChargeMinor(_) | Mood::Gate(_) => outcome,
+            Mood::Approve
+            | Mood::Decline
+            | Mood::BankStep
+            | Mood::ChargeMinor(_)
+            | Mood::Gate(_)
+            | Mood::ChargeThenGate(_) => outcome,
             Mood::LoseBefore | Mood::NotSent | Mood::Busy | Mood::PanicBefore => unreachable!("returned above"),
         }
     }
@@ -196,6 +223,23 @@ impl Provider for Fake {
         }
     }
 
+    async fn cancel(&self, payment_intent: &ProviderPaymentIntentId) -> ProbeOutcome {
+        {
+            let mut truth = self.0.lock().unwrap();
+            truth.cancels += 1;
+            if truth.deaf {
+                return ProbeOutcome::CannotTell(UnknownReason::TimedOut);
+            }
+            let intent = truth.intents.get_mut(payment_intent.as_str()).unwrap();
+            if intent.charges.is_empty() {
+                intent.cancelled = true;
+                intent.bank = false;
+                return ProbeOutcome::Cancelled;
+            }
+        }
+        self.probe(payment_intent).await
+    }
+
     async fn card_session(&self, _: &str) -> CardSessionOutcome {
         CardSessionOutcome::Missing
     }
@@ -209,9 +253,12 @@ fn act(intent: &mut PaymentIntent, mood: &Mood) -> ConfirmOutcome {
             ConfirmOutcome::ActionRequired { url: bank() }
         }
         Mood::ChargeMinor(minor) => ConfirmOutcome::Approved(intent.charge(Money::new(*minor, intent.money.currency))),
-        Mood::Approve | Mood::ChargeThenLose | Mood::ChargeThenPanic | Mood::ChargeThenDecline | Mood::Gate(_) => {
-            ConfirmOutcome::Approved(intent.charge(intent.money))
-        }
+        Mood::Approve
+        | Mood::ChargeThenLose
+        | Mood::ChargeThenPanic
+        | Mood::ChargeThenDecline
+        | Mood::Gate(_)
+        | Mood::ChargeThenGate(_) => ConfirmOutcome::Approved(intent.charge(intent.money)),
         Mood::LoseBefore | Mood::NotSent | Mood::Busy | Mood::PanicBefore => unreachable!("these do not act"),
     }
 }

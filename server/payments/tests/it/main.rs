@@ -9,9 +9,12 @@
 mod books;
 mod cost;
 mod crash;
+mod deadline;
 mod fake;
 mod first_again_other;
 mod money_that_does_not_fit;
+mod notices;
+mod order_free;
 mod orders;
 mod rivals;
 mod support;

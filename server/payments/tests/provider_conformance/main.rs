@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should fail there")]
 
 mod bench;
+mod cancel;
 mod faults;
 
 use payments::{

@@ -27,6 +27,8 @@ pub(crate) struct Claim {
     pub(crate) request: Vec<u8>,
     /// Whether the provider still remembers the idempotency key, so that the same request may be sent again.
     pub(crate) key_is_remembered: bool,
+    /// Whether the time is over by which the customer was told to know. Never of a bank step, which waits for the customer.
+    pub(crate) is_overdue: bool,
 }
 
 pub(crate) struct ClaimRow {
@@ -39,6 +41,7 @@ pub(crate) struct ClaimRow {
     provider_payment_intent: String,
     request: Option<Vec<u8>>,
     key_is_remembered: bool,
+    is_overdue: bool,
 }
 
 impl TryFrom<ClaimRow> for Claim {
@@ -55,6 +58,7 @@ impl TryFrom<ClaimRow> for Claim {
             payment_intent: payment_intent.or(Err(impossible()))?,
             request: row.request.ok_or_else(impossible)?,
             key_is_remembered: row.key_is_remembered,
+            is_overdue: row.is_overdue,
         })
     }
 }
@@ -82,12 +86,14 @@ pub(crate) async fn claim_one(
             and finished_at is null
             and (lease_expires_at is null or lease_expires_at <= now())
         returning order_id, id, fence, state, amount_minor, currency, provider_payment_intent, request,
-            created_at > now() - make_interval(secs => $5) as "key_is_remembered!""#,
+            created_at > now() - make_interval(secs => $5) as "key_is_remembered!",
+            state <> 'action_required' and created_at <= now() - make_interval(secs => $6) as "is_overdue!""#,
         key.operation.as_str(),
         key.order.as_uuid(),
         key.intent.as_uuid(),
         seconds(limits.lease),
         seconds(limits.provider_key_memory),
+        seconds(limits.unknown_deadline),
     )
     .fetch_optional(pool)
     .await
@@ -116,10 +122,12 @@ pub(crate) async fn claim_due(pool: &PgPool, limits: &Limits) -> Result<Vec<Clai
         from due d
         where i.operation = d.operation and i.order_id = d.order_id and i.id = d.id
         returning i.order_id, i.id, i.fence, i.state, i.amount_minor, i.currency, i.provider_payment_intent, i.request,
-            i.created_at > now() - make_interval(secs => $3) as "key_is_remembered!""#,
+            i.created_at > now() - make_interval(secs => $3) as "key_is_remembered!",
+            i.state <> 'action_required' and i.created_at <= now() - make_interval(secs => $4) as "is_overdue!""#,
         limits.recovery_batch,
         seconds(limits.lease),
         seconds(limits.provider_key_memory),
+        seconds(limits.unknown_deadline),
     )
     .fetch_all(pool)
     .await

@@ -13,7 +13,7 @@ use crate::{
     ids::{IntentId, OrderId},
     money::{Currency, Money},
     pool::StoreError,
-    provider::{ContinueUrl, DeclineReason, ProviderChargeId},
+    provider::{ContinueUrl, DeclineReason, ProviderChargeId, ProviderPaymentIntentId},
 };
 
 /// A row of `intents`, as far as it tells where the intent stands.
@@ -92,6 +92,25 @@ pub(crate) async fn find(pool: &PgPool, key: &IntentKey) -> Result<Option<Intent
         key.operation.as_str(),
         key.order.as_uuid(),
         key.intent.as_uuid(),
+    )
+    .fetch_optional(pool)
+    .await
+}
+
+/// A payment intent belongs to one order, whose intents confirm it one after the other.
+pub(crate) async fn find_by_payment_intent(
+    pool: &PgPool,
+    payment_intent: &ProviderPaymentIntentId,
+) -> Result<Option<IntentRow>, sqlx::Error> {
+    sqlx::query_as!(
+        IntentRow,
+        "select order_id, id, amount_minor, currency, created_at, state, continue_url, charge, paid_at, decline,
+            archive_status, archive_content_type, archive_body, finished_at
+        from intents
+        where operation = 'pay' and provider_payment_intent = $1
+        order by state = 'failed', created_at desc
+        limit 1",
+        payment_intent.as_str(),
     )
     .fetch_optional(pool)
     .await

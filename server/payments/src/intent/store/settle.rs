@@ -86,14 +86,22 @@ pub(crate) async fn succeed(
     Ok(moved == 1)
 }
 
+/// What [`fail`] writes.
+pub(crate) struct Failing<'a> {
+    pub(crate) reason: DeclineReason,
+    pub(crate) answer: &'a Answer,
+    /// The UUID that the order's pages offer for its next intent.
+    pub(crate) next_offered: IntentId,
+    /// The payment intent is cancelled: the order lets go of it, and gets another before it can be paid again.
+    pub(crate) retires_payment_intent: bool,
+}
+
 /// Not paid: intent, archive, the next offered UUID and the event. Returns when it failed, if it moved.
 pub(crate) async fn fail(
     pool: &PgPool,
     key: &IntentKey,
     fence: Option<i64>,
-    reason: DeclineReason,
-    answer: &Answer,
-    next_offered: IntentId,
+    failing: &Failing<'_>,
 ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
     sqlx::query_scalar!(
         r#"with moved as (
@@ -103,11 +111,17 @@ pub(crate) async fn fail(
                 request = null, continue_url = null, lease_expires_at = null, look_at = null
             where operation = $1 and order_id = $2 and id = $3
                 and finished_at is null and ($4::bigint is null or fence = $4)
-            returning operation, order_id, id, finished_at
+            returning operation, order_id, id, finished_at, provider_payment_intent,
+                $10::boolean as retires
         ),
         offered as (
             update orders o
-            set offered_intent = $9
+            set offered_intent = $9,
+                provider_payment_intent =
+                    case when m.retires and o.provider_payment_intent = m.provider_payment_intent
+                        then null else o.provider_payment_intent end,
+                payment_intents_retired = o.payment_intents_retired
+                    + (m.retires and o.provider_payment_intent = m.provider_payment_intent)::integer
             from moved m
             where o.id = m.order_id
         ),
@@ -121,11 +135,12 @@ pub(crate) async fn fail(
         key.order.as_uuid(),
         key.intent.as_uuid(),
         fence,
-        reason.as_str(),
-        status(answer),
-        answer.content_type.as_ref(),
-        &answer.body[..],
-        next_offered.as_uuid(),
+        failing.reason.as_str(),
+        status(failing.answer),
+        failing.answer.content_type.as_ref(),
+        &failing.answer.body[..],
+        failing.next_offered.as_uuid(),
+        failing.retires_payment_intent,
     )
     .fetch_optional(pool)
     .await
@@ -158,7 +173,7 @@ pub(crate) async fn wait_for_bank(
 }
 
 /// Nobody knows: `pending` becomes `unknown`, `action_required` stays. The owner lets go, and the next look is due after a
-/// pause that doubles with each. Returns the state that the intent has now.
+/// pause that doubles with each, and at the deadline in any case. Returns the state that the intent has now.
 pub(crate) async fn rest(
     pool: &PgPool,
     limits: &Limits,
@@ -169,7 +184,11 @@ pub(crate) async fn rest(
         "update intents
         set state = case state when 'action_required' then state else 'unknown' end,
             lease_expires_at = null,
-            look_at = now() + make_interval(secs => least($6, $5 * power(2, least(looks, 16))))
+            look_at = least(
+                now() + make_interval(secs => least($6, $5 * power(2, least(looks, 16)))),
+                case when state <> 'action_required' and created_at + make_interval(secs => $7) > now()
+                    then created_at + make_interval(secs => $7) end
+            )
         where operation = $1 and order_id = $2 and id = $3
             and finished_at is null and ($4::bigint is null or fence = $4)
         returning state",
@@ -179,6 +198,7 @@ pub(crate) async fn rest(
         fence,
         seconds(limits.first_pause),
         seconds(limits.longest_look_pause),
+        seconds(limits.unknown_deadline),
     )
     .fetch_optional(pool)
     .await

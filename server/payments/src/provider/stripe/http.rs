@@ -46,9 +46,9 @@ pub(super) enum Silence {
     Unknown(UnknownReason),
 }
 
-/// A form to post, and the key under which the provider remembers its answer.
+/// A form to post, and the key under which the provider remembers its answer, where it should.
 pub(super) struct Form<'a> {
-    pub(super) idempotency_key: &'a str,
+    pub(super) idempotency_key: Option<&'a str>,
     pub(super) body: Vec<u8>,
 }
 
@@ -97,14 +97,14 @@ impl Http {
     /// `POST /v1/{path…}`.
     pub(super) async fn post(&self, path: &[&str], form: Form<'_>) -> Result<Reply, Silence> {
         let url = self.url(path)?;
-        let key = idempotency_key(form.idempotency_key)?;
-        let request = self
+        let mut request = self
             .client
             .request(Method::POST, url)
-            .header(HeaderName::from_static("idempotency-key"), key)
-            .header(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"))
-            .body(form.body);
-        exchange(request).await
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        if let Some(key) = form.idempotency_key {
+            request = request.header(HeaderName::from_static("idempotency-key"), idempotency_key(key)?);
+        }
+        exchange(request.body(form.body)).await
     }
 
     fn url(&self, path: &[&str]) -> Result<Url, Silence> {

@@ -75,7 +75,7 @@ impl Provider for Stripe {
             .append_pair("metadata[reference]", &new.reference)
             .finish()
             .into_bytes();
-        let form = Form { idempotency_key: &new.idempotency_key, body };
+        let form = Form { idempotency_key: Some(&new.idempotency_key), body };
         let answer = self.http.post(&["payment_intents"], form).await;
         outcomes::created(answer, &new.money, self.units)
     }
@@ -91,13 +91,25 @@ impl Provider for Stripe {
 
     async fn confirm(&self, request: &ConfirmRequest) -> ConfirmOutcome {
         let id = &request.payment_intent;
-        let form = Form { idempotency_key: &request.idempotency_key, body: request.body.clone() };
+        let form = Form { idempotency_key: Some(&request.idempotency_key), body: request.body.clone() };
         let answer = self.http.post(&["payment_intents", id.as_str(), "confirm"], form).await;
         outcomes::confirmed(answer, id, self.units)
     }
 
     async fn probe(&self, payment_intent: &ProviderPaymentIntentId) -> ProbeOutcome {
         let answer = self.http.get(&["payment_intents", payment_intent.as_str()], &[EXPAND_CHARGE]).await;
+        outcomes::probed(answer, payment_intent, self.units)
+    }
+
+    async fn cancel(&self, payment_intent: &ProviderPaymentIntentId) -> ProbeOutcome {
+        let body = form_urlencoded::Serializer::new(String::new())
+            .append_pair("cancellation_reason", "abandoned")
+            .append_pair(EXPAND_CHARGE.0, EXPAND_CHARGE.1)
+            .finish()
+            .into_bytes();
+        // Without a key: cancelling twice is cancelling, and a remembered fault must not stand in the way for a day.
+        let form = Form { idempotency_key: None, body };
+        let answer = self.http.post(&["payment_intents", payment_intent.as_str(), "cancel"], form).await;
         outcomes::probed(answer, payment_intent, self.units)
     }
 

@@ -89,7 +89,7 @@ pub(super) fn confirmed(answer: Result<Reply, Silence>, id: &ProviderPaymentInte
     }
 }
 
-/// What a probe found.
+/// What a probe, or a cancelling, found.
 pub(super) fn probed(answer: Result<Reply, Silence>, id: &ProviderPaymentIntentId, units: Units) -> ProbeOutcome {
     let reply = match answer {
         Ok(reply) => reply,
