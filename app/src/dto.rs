@@ -187,10 +187,48 @@ pub struct OutcomeDto {
     pub decline: Option<DeclineReason>,
     /// Set when `ActionRequired`: the bank's page at the provider.
     pub continue_url: Option<String>,
+    /// Set when `Unknown`: by when it will be known. Absent once that moment is past and it still is not.
+    #[serde(default)]
+    pub decide_by: Option<MomentDto>,
     /// E-mail of the payer, shortened for display, e.g. `a…@b.example`.
     pub email_hint: Option<String>,
     /// Whether the intent that was asked for is known to the server; `false` means it never arrived and may be re-sent.
     pub received: bool,
+}
+
+/// A moment, for the wire and for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MomentDto {
+    /// RFC 3339, in UTC.
+    pub at: String,
+    /// As the server writes it, `14:35 UTC`; the browser writes its own local time instead.
+    pub display: String,
+}
+
+/// The proof that an intent took no money and never will: it FAILED, and the reason is known. The only way to the sentence
+/// "No money was taken".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotCharged(DeclineReason);
+
+impl NotCharged {
+    /// Why.
+    pub const fn reason(self) -> DeclineReason {
+        self.0
+    }
+}
+
+impl OutcomeDto {
+    /// The proof, if this outcome is one.
+    pub fn not_charged(&self) -> Option<NotCharged> {
+        self.decline.filter(|_| self.state == OutcomeState::Failed).map(NotCharged)
+    }
+}
+
+impl AnswerDto {
+    /// The proof, if this answer is one.
+    pub fn not_charged(&self) -> Option<NotCharged> {
+        self.decline.filter(|_| self.state == AnswerState::Failed).map(NotCharged)
+    }
 }
 
 /// Why an intent FAILED, as far as the customer may know. Lost, stolen and fraud are never told apart from `Generic`.

@@ -8,7 +8,7 @@ import { Running, freePort, siteRoot } from './process.ts'
 import { Sandbox } from './sandbox.ts'
 
 /** Short times, so that a test of waiting does not wait long itself. */
-const shortTimes = { PAYONCE_PROVIDER_TIMEOUT_MS: '3000', PAYONCE_PAY_WAIT_MS: '6000' }
+const shortTimes = { PAYONCE_PROVIDER_TIMEOUT_MS: '3000', PAYONCE_PAY_WAIT_MS: '6000', PAYONCE_UNKNOWN_DEADLINE_MS: '15000' }
 
 /** One server with everything it needs. */
 export class Shop {

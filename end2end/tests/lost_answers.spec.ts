@@ -78,6 +78,31 @@ test('while the outcome is unknown the page says so, offers no Pay, and ends wit
   await expectPaidOnce(page, sandbox, order)
 })
 
+// The provider remembers a fault under the key, so that only a cancelled payment intent can prove anything.
+test('b53: unknown names the minute by which it will be known, then says "not charged", and the order can be paid', async ({
+  page,
+  sandbox,
+  newOrder,
+}) => {
+  const order = await newOrder()
+  await sandbox.fault({ path: 'confirm' }, { kind: 'error_500', remember: true })
+  await page.goto(order.url)
+  await hydrated(page)
+  const intent = await intentOf(page)
+  await fillCard(page, cards.good)
+  await payButton(page).click()
+  await expectState(page, 'unknown')
+  await expect(main(page)).toContainText(/We keep asking and will know by \d\d:\d\d\./)
+  await expect(page.getByRole('status')).toContainText(/will know by \d\d:\d\d\./)
+  await expectState(page, 'not_charged')
+  await expect(main(page)).toContainText('We checked with the bank: you have not been charged.')
+  expect(await intentOf(page)).not.toBe(intent)
+  await sandbox.clearFaults()
+  await fillCard(page, cards.good)
+  await payButton(page).click()
+  await expectPaidOnce(page, sandbox, order)
+})
+
 // The page must not fall back from "paying" to a live Pay button that starts a second payment.
 test('b03: the answer to the browser is cut off: it asks with the same key and shows the first payment', async ({
   page,

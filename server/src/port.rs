@@ -158,7 +158,7 @@ impl Checkout for ShopPort {
             }),
             None => None,
         };
-        let outcome = self.for_this_browser(shown::outcome_of_status(&status));
+        let outcome = self.for_this_browser(shown::outcome_of_status(&self.shop.ctx, &status));
         Ok(CheckoutDto {
             intent: outcome_intent(&outcome).unwrap_or_else(|| status.order.offered_intent.to_string()),
             replaces: status.newest_failed.as_ref().map(|intent| intent.key.intent.to_string()),
@@ -174,7 +174,7 @@ impl Checkout for ShopPort {
         let intent = IntentId::parse(intent).or(Err(CheckoutError::InvalidIntent))?;
         let status = self.status(order).await?;
         let card = self.card_of_session(session).await?;
-        let outcome = self.for_this_browser(shown::outcome_of_status(&status));
+        let outcome = self.for_this_browser(shown::outcome_of_status(&self.shop.ctx, &status));
         Ok(ReviewDto {
             order: shown::order(&status),
             intent: outcome_intent(&outcome).unwrap_or_else(|| intent.to_string()),
@@ -200,7 +200,7 @@ impl Checkout for ShopPort {
         let intent = intent.map(IntentId::parse).transpose().or(Err(CheckoutError::InvalidIntent))?;
         let outcome = payments::outcome::ask(&self.shop.ctx, &order, intent).await.map_err(unavailable)?;
         let outcome = outcome.ok_or(CheckoutError::NotFound)?;
-        Ok(self.for_this_browser(shown::outcome(&outcome)))
+        Ok(self.for_this_browser(shown::outcome(&self.shop.ctx, &outcome)))
     }
 
     async fn pay(&self, pay: PayDto) -> Result<PaySaid, CheckoutError> {

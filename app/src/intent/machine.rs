@@ -15,7 +15,7 @@ mod world;
 pub use parts::{Effect, Event, Idle, Kind, Live, Over, Phase, Press, Seed};
 
 use super::retry;
-use crate::dto::{DeclineReason, MoneyDto, OutcomeState, PayDto};
+use crate::dto::{MoneyDto, OutcomeState, PayDto};
 
 /// How often one press is sent again after the server proved that it never received it, or could not begin. Beyond this the
 /// customer decides.
@@ -72,10 +72,10 @@ impl Machine {
         });
         let phase = match outcome.state {
             OutcomeState::Ready => Phase::Idle(sent_back.unwrap_or(Idle::Ready)),
-            OutcomeState::Failed => {
-                let declined = Idle::Declined(outcome.decline.unwrap_or(DeclineReason::Generic));
-                Phase::Idle(sent_back.unwrap_or(declined))
-            }
+            OutcomeState::Failed => match outcome.not_charged() {
+                Some(proof) => Phase::Idle(sent_back.unwrap_or(Idle::Declined(proof))),
+                None => Phase::Live(Live::Unknown { by: None }),
+            },
             OutcomeState::Pending | OutcomeState::ActionRequired | OutcomeState::Unknown => {
                 Phase::Live(learning::live(outcome, 2))
             }
@@ -200,7 +200,7 @@ impl Machine {
         self.online = false;
         match self.phase {
             Phase::Idle(Idle::Ready) => self.phase = Phase::Idle(Idle::Offline),
-            Phase::Live(Live::Sending { .. } | Live::Unknown) => self.phase = Phase::Live(Live::LostConnection),
+            Phase::Live(Live::Sending { .. } | Live::Unknown { .. }) => self.phase = Phase::Live(Live::LostConnection),
             Phase::Idle(_)
             | Phase::Tokenizing
             | Phase::Live(Live::BankStep { .. } | Live::LostConnection)

@@ -8,7 +8,7 @@
 
 use super::machine::{Kind, Seed};
 use crate::{
-    dto::{AnswerDto, AnswerState, DeclineReason, MoneyDto, OutcomeDto, OutcomeState, PayDto},
+    dto::{AnswerDto, AnswerState, DeclineReason, MomentDto, MoneyDto, OutcomeDto, OutcomeState, PayDto},
     error::CheckoutError,
 };
 
@@ -98,6 +98,7 @@ pub fn outcome(node: &impl Node) -> Option<OutcomeDto> {
         paid_at: text(node, "paid_at"),
         decline: text(node, "decline").map(|reason| decline(&reason)),
         continue_url: text(node, "continue_url"),
+        decide_by: node.get("decide_by").as_ref().and_then(moment),
         email_hint: text(node, "email_hint"),
         received: node.get("received")?.truth()?,
     })
@@ -129,6 +130,10 @@ pub fn error(node: &impl Node) -> Option<CheckoutError> {
         "lost_answer" => CheckoutError::LostAnswer,
         _ => return None,
     })
+}
+
+fn moment(node: &impl Node) -> Option<MomentDto> {
+    Some(MomentDto { at: text(node, "at")?, display: text(node, "display")? })
 }
 
 fn money(node: &impl Node) -> Option<MoneyDto> {
@@ -267,6 +272,7 @@ mod tests {
             paid_at: link.clone(),
             decline,
             continue_url: link.clone(),
+            decide_by: received.then(|| MomentDto { at: "2026-01-02T14:34:10Z".into(), display: "14:35 UTC".into() }),
             email_hint: link,
             received,
         }

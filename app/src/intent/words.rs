@@ -110,12 +110,12 @@ fn idle_screen(idle: &Idle, ready: Screen) -> Screen {
             focus: Focus::Summary,
             ..ready
         },
-        Idle::Declined(reason) => {
-            let words = en::decline(*reason);
-            let not_charged = matches!(reason, DeclineReason::NotCharged);
+        Idle::Declined(proof) => {
+            let words = en::decline(*proof);
+            let not_charged = matches!(proof.reason(), DeclineReason::NotCharged);
             Screen {
                 state: if not_charged { "not_charged" } else { "declined" },
-                focus: field_to_mend(*reason),
+                focus: field_to_mend(proof.reason()),
                 ..told(&words, ready)
             }
         }
@@ -199,7 +199,11 @@ fn live_screen(live: &Live, machine: &Machine, ready: Screen) -> Screen {
             let words = en::BANK_STEP;
             Screen { check: None, link: Some((url.clone(), words.action)), ..waiting("bank_step", &words, ready) }
         }
-        Live::Unknown => waiting("unknown", &en::UNKNOWN, ready),
+        Live::Unknown { by } => {
+            let sentence = en::will_know(by.as_deref());
+            let screen = waiting("unknown", &en::UNKNOWN, ready);
+            Screen { notice: [&screen.notice, " ", &sentence].concat(), status: sentence, ..screen }
+        }
         Live::LostConnection => {
             Screen { alert: CONNECTION_LOST.to_owned(), ..waiting("lost_connection", &LOST_CONNECTION, ready) }
         }

@@ -39,9 +39,10 @@ struct Page {
 
 /// Brings the page to life around the island. Where its seed cannot be read the page stays plain, and pays all the same.
 pub fn start() {
-    let Some(LiveSeed { seed, shop, payment_methods_url, publishable_key }) = seed_in_page() else { return };
+    let Some(LiveSeed { mut seed, shop, payment_methods_url, publishable_key }) = seed_in_page() else { return };
+    let shown = screen(&Machine::new(&seed), &shop);
+    seed.outcome = net::in_local_time(seed.outcome);
     let machine = Machine::new(&seed);
-    let shown = screen(&machine, &shop);
     let page = Rc::new(Page {
         machine: RefCell::new(machine),
         shown: RefCell::new(shown),

@@ -88,12 +88,25 @@ pub async fn outcome(order: &str, intent: &str) -> Result<OutcomeDto, CheckoutEr
     let reply = call(api::Outcome::PATH, &question, ASK_LIMIT_MS).await.ok_or(CheckoutError::LostAnswer)?;
     let said = parse(&reply.text);
     if reply.status == 200 {
-        return said.and_then(|said| wire::outcome(&said)).ok_or(CheckoutError::LostAnswer);
+        return said.and_then(|said| wire::outcome(&said)).map(in_local_time).ok_or(CheckoutError::LostAnswer);
     }
     Err(said.and_then(|said| wire::error(&said)).unwrap_or(match reply.retry_after_seconds {
         Some(retry_after_seconds) => CheckoutError::Unavailable { retry_after_seconds },
         None => CheckoutError::LostAnswer,
     }))
+}
+
+/// The outcome with its moment as this customer's clock shows it.
+pub fn in_local_time(mut outcome: OutcomeDto) -> OutcomeDto {
+    if let Some(moment) = &mut outcome.decide_by {
+        // Up to the next minute: what is promised must not be over before the minute that names it.
+        let at = js_sys::Date::new(&JsValue::from_str(&moment.at));
+        at.set_utc_seconds(60);
+        if let Some(local) = at.to_time_string().as_string().as_deref().and_then(|time| time.get(..5)) {
+            local.clone_into(&mut moment.display);
+        }
+    }
+    outcome
 }
 
 /// The browser's own JSON reader.

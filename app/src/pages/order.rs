@@ -6,7 +6,7 @@ use leptos_meta::Title;
 
 use crate::{
     components::{Frame, Receipt, Storefront, Tide, page},
-    dto::{DeclineReason, OrderDto, OutcomeDto, OutcomeState},
+    dto::{OrderDto, OutcomeDto, OutcomeState},
     islands::OutcomeWatch,
     pages::order_token,
     port::checkout,
@@ -78,7 +78,10 @@ fn Final(order: OrderDto, outcome: OutcomeDto) -> impl IntoView {
     }
     let (Words { title, heading, body, action }, address) = match outcome.state {
         OutcomeState::Closed => (en::EXPIRED, "/cart".to_owned()),
-        OutcomeState::Failed => (en::decline(outcome.decline.unwrap_or(DeclineReason::Generic)), checkout),
+        OutcomeState::Failed => match outcome.not_charged() {
+            Some(proof) => (en::decline(proof), checkout),
+            None => (en::UNKNOWN, format!("/orders/{}", order.token)),
+        },
         // The other states are unresolved, or paid, and shown elsewhere.
         OutcomeState::Ready
         | OutcomeState::Pending

@@ -1,6 +1,6 @@
 //! English.
 
-use crate::dto::DeclineReason;
+use crate::dto::{DeclineReason, NotCharged};
 
 /// What a page says of a state: its `<title>` (without the shop), its `<h1>`, and the sentences below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +33,18 @@ pub const BANK_STEP: Words = Words {
 pub const UNKNOWN: Words = Words {
     title: "We're checking",
     heading: "We're checking whether your payment went through",
-    body: "We sent your payment but have not had the answer. We don't know yet whether you've been charged, and we keep asking. \
-           You don't need to pay again, and this page will not let you pay twice.",
+    body: "We sent your payment but have not had the answer. We don't know yet whether you've been charged. You don't need to \
+           pay again, and this page will not let you pay twice.",
     action: "Check again",
 };
+
+/// By when the customer will know. `None`: the time is over, and nobody answered yet.
+pub fn will_know(by: Option<&str>) -> String {
+    match by {
+        Some(by) => ["We keep asking and will know by ", by, "."].concat(),
+        None => "We keep asking; it takes longer than it should.".to_owned(),
+    }
+}
 
 pub const EXPIRED: Words = Words {
     title: "Closed",
@@ -52,8 +60,9 @@ pub const READY: Words = Words {
     action: "Go to payment",
 };
 
-/// What the customer may know of a decline. No money was taken in any of these.
-pub fn decline(reason: DeclineReason) -> Words {
+/// What the customer may know of a decline. "No money was taken" is said of the proof alone.
+pub fn decline(proof: NotCharged) -> Words {
+    let reason = proof.reason();
     let (heading, body, action) = match reason {
         DeclineReason::Generic => (
             "Your bank said no to this payment",

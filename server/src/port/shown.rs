@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use app::{
     dto::{
-        CartPartDto, DeclineReason as ReasonDto, LineDto, MoneyDto, OrderDto, OutcomeDto, OutcomeState, ProductDto,
-        ShelfDto,
+        CartPartDto, DeclineReason as ReasonDto, LineDto, MomentDto, MoneyDto, OrderDto, OutcomeDto, OutcomeState,
+        ProductDto, ShelfDto,
     },
     error::CheckoutError,
 };
 use payments::{
+    Ctx,
     catalog::Product,
     intent::{Intent, Standing},
     money::{Currency, Money},
@@ -116,17 +117,17 @@ fn line(line: &Line) -> LineDto {
 }
 
 /// Where an order stands, without asking anybody.
-pub fn outcome_of_status(status: &OrderStatus) -> OutcomeDto {
+pub fn outcome_of_status(ctx: &Ctx, status: &OrderStatus) -> OutcomeDto {
     let intent = status.live.as_ref().or(status.newest_failed.as_ref());
-    outcome_of(&status.order, intent, true)
+    outcome_of(ctx, &status.order, intent, true)
 }
 
 /// An outcome.
-pub fn outcome(outcome: &Outcome) -> OutcomeDto {
-    outcome_of(&outcome.order, outcome.intent.as_ref(), outcome.received)
+pub fn outcome(ctx: &Ctx, outcome: &Outcome) -> OutcomeDto {
+    outcome_of(ctx, &outcome.order, outcome.intent.as_ref(), outcome.received)
 }
 
-fn outcome_of(order: &Order, intent: Option<&Intent>, received: bool) -> OutcomeDto {
+fn outcome_of(ctx: &Ctx, order: &Order, intent: Option<&Intent>, received: bool) -> OutcomeDto {
     let mut shown = OutcomeDto {
         state: OutcomeState::Ready,
         intent: intent.map(|intent| intent.key.intent.to_string()),
@@ -136,6 +137,7 @@ fn outcome_of(order: &Order, intent: Option<&Intent>, received: bool) -> Outcome
         paid_at: None,
         decline: None,
         continue_url: None,
+        decide_by: intent.and_then(|intent| intent.decide_by(ctx)).map(moment),
         email_hint: order.email.as_ref().map(|email| hint(email.as_str())),
         received,
     };
@@ -195,6 +197,12 @@ fn hint(email: &str) -> String {
 
 fn instant(at: OffsetDateTime) -> String {
     at.format(&Rfc3339).unwrap_or_default()
+}
+
+/// A moment in whole minutes, rounded up: what is promised for 14:35 must not be over at 14:34.
+fn moment(at: OffsetDateTime) -> MomentDto {
+    let shown = at + time::Duration::MINUTE;
+    MomentDto { at: instant(at), display: format!("{:02}:{:02} UTC", shown.hour(), shown.minute()) }
 }
 
 #[cfg(test)]

@@ -68,6 +68,8 @@ pub struct Plan {
     pub provider_timeout: Duration,
     /// How long an executor owns an intent.
     pub lease: Duration,
+    /// How long an outcome may stay unknown.
+    pub unknown_deadline: Duration,
     /// The replica's own clock.
     pub clock: Clock,
     /// What stands between the domain and the adapter; nothing, usually.
@@ -82,6 +84,7 @@ impl Default for Plan {
             pay_wait: Duration::from_secs(10),
             provider_timeout: Duration::from_secs(10),
             lease: Limits::default().lease,
+            unknown_deadline: Limits::default().unknown_deadline,
             clock: Clock::System,
             around: |stripe| Arc::new(stripe),
         }
@@ -353,7 +356,12 @@ impl Replica {
         let mut config = StripeConfig::new(provider.clone(), SecretKey::new(SECRET_KEY));
         config.request_timeout = plan.provider_timeout;
         config.connect_timeout = plan.provider_timeout / 2;
-        let limits = Limits { pay_wait: plan.pay_wait, lease: plan.lease, ..Limits::default() };
+        let limits = Limits {
+            pay_wait: plan.pay_wait,
+            lease: plan.lease,
+            unknown_deadline: plan.unknown_deadline,
+            ..Limits::default()
+        };
         let stripe = (plan.around)(Stripe::new(&config).unwrap());
         let ctx = payments::Ctx::new(pool, stripe, plan.clock.clone(), Ids::secure(), limits);
         let site = Site {

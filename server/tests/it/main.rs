@@ -7,6 +7,7 @@
 mod bad_input;
 mod cart_and_order;
 mod database;
+mod deadline;
 mod house;
 mod lost_answers;
 mod lost_commits;

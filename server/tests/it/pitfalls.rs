@@ -193,6 +193,10 @@ impl Provider for PanicsOnce {
         self.stripe.probe(payment_intent).await
     }
 
+    async fn cancel(&self, payment_intent: &ProviderPaymentIntentId) -> ProbeOutcome {
+        self.stripe.cancel(payment_intent).await
+    }
+
     async fn card_session(&self, id: &str) -> CardSessionOutcome {
         self.stripe.card_session(id).await
     }

@@ -2,7 +2,7 @@
 
 use super::{Effect, Idle, Kind, Live, Machine, Over, Phase, retry};
 use crate::{
-    dto::{DeclineReason, OutcomeDto, OutcomeState},
+    dto::{NotCharged, OutcomeDto, OutcomeState},
     error::{Advice, CheckoutError},
 };
 
@@ -47,8 +47,10 @@ impl Machine {
             Phase::Live(ref live) => {
                 let in_doubt = self.lost || *live == Live::LostConnection;
                 match (self.online, in_doubt, live) {
-                    (false, _, Live::Sending { .. } | Live::Unknown) => self.phase = Phase::Live(Live::LostConnection),
-                    (true, true, _) => self.phase = Phase::Live(Live::Unknown),
+                    (false, _, Live::Sending { .. } | Live::Unknown { .. }) => {
+                        self.phase = Phase::Live(Live::LostConnection);
+                    }
+                    (true, true, _) => self.phase = Phase::Live(Live::Unknown { by: None }),
                     (false, ..) | (true, false, _) => {}
                 }
                 self.ask_later(error.retry_after_seconds());
@@ -78,6 +80,8 @@ impl Machine {
                 self.phase = Phase::Live(live(outcome, stage));
                 self.ask_later(None);
             }
+            // A no without its reason proves nothing.
+            (OutcomeState::Failed, _) if outcome.not_charged().is_none() => self.ask_later(None),
             (OutcomeState::Ready | OutcomeState::Failed, Phase::Idle(_)) => self.learn_idle(outcome),
             (OutcomeState::Ready | OutcomeState::Failed, Phase::Live(_)) => self.learn_live(outcome),
         }
@@ -85,11 +89,11 @@ impl Machine {
 
     /// Nothing is under way, as the page thought. Its UUID may have been used up by another tab, though.
     fn learn_idle(&mut self, outcome: &OutcomeDto) {
-        if outcome.state == OutcomeState::Failed {
+        if let Some(proof) = outcome.not_charged() {
             if outcome.received {
                 // The press that waits for this answer is meant for the successor.
                 let held = self.held.take();
-                self.declined(reason(outcome), outcome.intent.clone());
+                self.declined(proof, outcome.intent.clone());
                 self.held = held;
                 return;
             }
@@ -102,8 +106,8 @@ impl Machine {
 
     /// Nothing is under way, though the page thought so.
     fn learn_live(&mut self, outcome: &OutcomeDto) {
-        match (outcome.state == OutcomeState::Failed, outcome.received, self.sent.is_some()) {
-            (true, true, _) => self.declined(reason(outcome), outcome.intent.clone()),
+        match (outcome.not_charged(), outcome.received, self.sent.is_some()) {
+            (Some(proof), true, _) => self.declined(proof, outcome.intent.clone()),
             // The request may be on its way still, or this page's waiting for its moment.
             (_, false, true) if self.paying.is_some() => self.ask_later(None),
             (_, false, true) if self.send_timer.is_some() => {}
@@ -113,19 +117,19 @@ impl Machine {
                 self.send_again(None);
             }
             // Somebody else's payment ended; this page's UUID was never sent.
-            (true, false, false) => {
+            (Some(proof), false, false) => {
                 self.end_of_press();
                 self.replaces.clone_from(&outcome.intent);
-                self.phase = Phase::Idle(Idle::Declined(reason(outcome)));
+                self.phase = Phase::Idle(Idle::Declined(proof));
                 self.show_by_server();
             }
-            (false, false, false) => {
+            (None, false, false) => {
                 self.end_of_press();
                 self.phase = Phase::Idle(Idle::Ready);
                 self.show_by_server();
             }
             // Received, and yet nothing: the answer overtook the server's own writing. It will say more.
-            (false, true, _) => self.ask_later(None),
+            (None, true, _) => self.ask_later(None),
         }
     }
 
@@ -150,10 +154,10 @@ impl Machine {
     }
 
     /// The page's intent is FAILED: its UUID is retired and the next one is made, here and now.
-    pub(super) fn declined(&mut self, reason: DeclineReason, failed: Option<String>) {
+    pub(super) fn declined(&mut self, proof: NotCharged, failed: Option<String>) {
         self.end_of_press();
         self.replaces = failed.or_else(|| Some(self.intent.clone()));
-        self.phase = Phase::Idle(Idle::Declined(reason));
+        self.phase = Phase::Idle(Idle::Declined(proof));
         if self.kind == Kind::Checkout {
             self.retire();
         }
@@ -172,15 +176,13 @@ impl Machine {
     }
 }
 
-fn reason(outcome: &OutcomeDto) -> DeclineReason {
-    outcome.decline.unwrap_or(DeclineReason::Generic)
-}
-
 /// How an unresolved outcome looks on the page.
 pub(super) fn live(outcome: &OutcomeDto, stage: u8) -> Live {
     match (outcome.state, &outcome.continue_url) {
         (OutcomeState::ActionRequired, Some(url)) if leads_on(url) => Live::BankStep { url: url.clone() },
-        (OutcomeState::Unknown, _) => Live::Unknown,
+        (OutcomeState::Unknown, _) => {
+            Live::Unknown { by: outcome.decide_by.as_ref().map(|moment| moment.display.clone()) }
+        }
         _ => Live::Sending { stage },
     }
 }

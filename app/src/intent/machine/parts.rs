@@ -1,7 +1,7 @@
 //! What the machine is made of: where a page can stand, what can happen to it, what it can ask for. Plain data.
 
 use crate::{
-    dto::{AnswerDto, DeclineReason, MoneyDto, OutcomeDto, PayDto},
+    dto::{AnswerDto, MoneyDto, NotCharged, OutcomeDto, PayDto},
     error::CheckoutError,
     fields::Fault,
 };
@@ -50,7 +50,7 @@ pub enum Idle {
     Ready,
     Offline,
     Fields(Vec<Fault>),
-    Declined(DeclineReason),
+    Declined(NotCharged),
     /// Proven: nothing was charged, by our own fault.
     NotSent,
     PriceChanged {
@@ -68,7 +68,10 @@ pub enum Live {
     BankStep {
         url: String,
     },
-    Unknown,
+    /// Being looked up; `by` when it will be known, as the page writes it.
+    Unknown {
+        by: Option<String>,
+    },
     LostConnection,
 }
 

@@ -5,7 +5,7 @@ use super::{
     learning, retry,
 };
 use crate::{
-    dto::{AnswerDto, AnswerState, DeclineReason, PayDto},
+    dto::{AnswerDto, AnswerState, PayDto},
     error::{Advice, CheckoutError},
     fields::{Fault, Field, Problem},
 };
@@ -127,13 +127,14 @@ impl Machine {
         self.lost = false;
         match answer.state {
             AnswerState::Succeeded => self.paid(Some(answer.intent)),
-            AnswerState::Failed => {
-                self.declined(answer.decline.unwrap_or(DeclineReason::Generic), Some(answer.intent));
-            }
+            AnswerState::Failed => match answer.not_charged() {
+                Some(proof) => self.declined(proof, Some(answer.intent)),
+                None => self.on_lost_answer(),
+            },
             AnswerState::Pending => {
                 self.phase = Phase::Live(match (answer.detail.as_deref(), answer.continue_url) {
                     (Some("action_required"), Some(url)) if learning::leads_on(&url) => Live::BankStep { url },
-                    (Some("unknown"), _) => Live::Unknown,
+                    (Some("unknown"), _) => Live::Unknown { by: None },
                     _ => self.still_sending(),
                 });
                 self.ask_later(None);

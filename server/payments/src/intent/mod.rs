@@ -108,6 +108,13 @@ impl Intent {
     pub fn has_failed(&self) -> bool {
         self.standing.state().allows_another()
     }
+
+    /// By when an outcome that is not known will be decided, unless the provider stays silent. `None`: it is known, or the
+    /// moment is past.
+    pub fn decide_by(&self, ctx: &Ctx) -> Option<OffsetDateTime> {
+        let by = self.created_at + ctx.limits.unknown_deadline;
+        (self.standing == Standing::Unknown && by > ctx.clock.now()).then_some(by)
+    }
 }
 
 /// Where an intent stands, with what is known there and only there.
