@@ -19,3 +19,4 @@ mod orders;
 mod rivals;
 mod support;
 mod unknown;
+mod who_tells_first;
