@@ -230,10 +230,10 @@ impl Answer {
         serde_json::from_slice(&self.body).with_context(|| format!("an answer in JSON, not {self}"))
     }
 
-    /// Whether it tells a final state.
+    /// Whether it tells a final state. The door for browsers tells of a decline under 200.
     pub fn is_final(&self) -> bool {
         let state = self.json().map(|json| json["state"].clone()).unwrap_or_default();
-        matches!((self.status, state.as_str()), (200, Some("SUCCEEDED")) | (402, Some("FAILED")))
+        matches!((self.status, state.as_str()), (200, Some("SUCCEEDED")) | (200 | 402, Some("FAILED")))
     }
 
     /// Whether it asks to come back with the same intent: under way, or nothing can be said now.

@@ -24,8 +24,10 @@ pub enum Message {
     Reserve,
     /// Takes a reservation back.
     Release,
-    /// Takes over intents that have no owner.
+    /// Takes over one intent that has no owner.
     Claim,
+    /// Recovery's look for all intents that are due and have no owner.
+    Sweep,
     /// Lets go of an intent whose outcome is not known.
     Rest,
     /// The bank wants to see the customer.
@@ -57,6 +59,8 @@ pub enum Moment {
     Sent,
     /// It was executed, and nobody has seen the answer; or the other side has ended the connection instead of answering.
     Answered,
+    /// The answer, or the end of the connection, has arrived at the sender's machine, whether or not it was read.
+    Heard,
 }
 
 /// What becomes of a message, or of its answer.
@@ -127,7 +131,7 @@ impl Gate {
     /// When they do not.
     pub async fn counts(&self, message: Message, moment: Moment, count: usize) -> anyhow::Result<()> {
         let mut passed = self.0.passed.subscribe();
-        let enough = passed.wait_for(|passed| passed.get(&(message, moment)).is_some_and(|seen| *seen >= count));
+        let enough = passed.wait_for(|passed| passed.get(&(message, moment)).copied().unwrap_or_default() >= count);
         let waited = timeout(REACH_SECONDS_MAX, enough).await.map(|result| result.map(drop));
         match waited {
             Ok(Ok(())) => Ok(()),

@@ -44,6 +44,8 @@ pub struct Shop {
     settings: Vec<(String, String)>,
     process: Option<Process>,
     address: SocketAddr,
+    /// What the one said that was killed last.
+    last_words: String,
 }
 
 impl Shop {
@@ -64,7 +66,8 @@ impl Shop {
         ];
         settings.extend(plan.more.iter().cloned());
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut shop = Self { name: name.to_owned(), settings, process: None, address: nowhere };
+        let mut shop =
+            Self { name: name.to_owned(), settings, process: None, address: nowhere, last_words: String::new() };
         shop.restart().await?;
         Ok(shop)
     }
@@ -116,7 +119,10 @@ impl Shop {
     /// When it cannot be killed.
     pub async fn kill(&mut self) -> anyhow::Result<()> {
         match self.process.take() {
-            Some(mut process) => process.kill().await,
+            Some(mut process) => {
+                self.last_words = process.log();
+                process.kill().await
+            }
             None => Ok(()),
         }
     }
@@ -156,9 +162,10 @@ impl Shop {
         Ok(status)
     }
 
-    /// The end of its log, empty where none runs.
+    /// The end of its log, and before it of the one that was killed last.
     pub fn log(&self) -> String {
-        self.process.as_ref().map(Process::log).unwrap_or_default()
+        let log = self.process.as_ref().map(Process::log).unwrap_or_default();
+        format!("  {}:\n{}    (killed)\n{log}", self.name, self.last_words)
     }
 
     fn process(&self) -> anyhow::Result<&Process> {

@@ -79,6 +79,11 @@ impl World {
         &self.replicas[1]
     }
 
+    /// The ends of the replicas' logs.
+    pub fn logs(&self) -> String {
+        self.replicas.iter().map(|replica| replica.shop.log()).collect::<Vec<_>>().join("\n")
+    }
+
     async fn replica(&self, name: &str, plan: &Plan) -> anyhow::Result<Replica> {
         let postgres = Proxy::postgres(self.ground.cluster.place()).await?;
         let provider = Proxy::http(self.ground.sandbox.place()?).await?;

@@ -32,9 +32,13 @@ pub(super) async fn pass(client: TcpStream, server: Box<dyn Stream>, gate: Gate)
         if gate.pass(call, Moment::Answered).await == Fate::Lose {
             return;
         }
-        if client.write_all(&answer.bytes).await.is_err() || !answer.whole {
+        let written = client.write_all(&answer.bytes).await;
+        if written.is_err() || !answer.whole {
+            drop(client);
+            gate.pass(call, Moment::Heard).await;
             return;
         }
+        gate.pass(call, Moment::Heard).await;
     }
 }
 

@@ -91,8 +91,8 @@ async fn answer(
         if started && !is_ready {
             continue;
         }
-        if started
-            && let Some(Some(message)) = asked.recv().await
+        let message = if started { asked.recv().await.flatten() } else { None };
+        if let Some(message) = message
             && gate.pass(message, Moment::Answered).await == Fate::Lose
         {
             return;
@@ -101,6 +101,9 @@ async fn answer(
         // A client that is gone changes nothing for the server: what it asked is executed, and counted.
         let _ = client.write_all(&frames).await;
         frames.clear();
+        if let Some(message) = message {
+            gate.pass(message, Moment::Heard).await;
+        }
     }
     // The server has ended; what it said last may be why.
     let _ = client.write_all(&frames).await;
@@ -157,6 +160,7 @@ fn kind(sql: &[u8]) -> Message {
         ("set state = 'failed'", Message::Fail),
         ("set state = 'action_required'", Message::WaitForBank),
         ("else 'unknown' end", Message::Rest),
+        ("for update skip locked", Message::Sweep),
         ("set fence = nextval('fences')", Message::Claim),
         ("'order_paid_late'", Message::BookLate),
     ];
