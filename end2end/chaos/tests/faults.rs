@@ -1,0 +1,228 @@
+//! Executors that stand still and go on, a cold start, and a network that loses answers and says things twice.
+//!
+//! Names say which row of the catalogue of faults it is. Each test that pays ends with [`books::check`].
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where, and stop")]
+
+use std::{sync::Arc, time::Duration};
+
+use chaos::{
+    books::{self, Heard},
+    customer::{Answer, Call, DECLINED_CARD, GOOD_CARD, Payment},
+    gate::{Fate, Gate, Message, Moment},
+    shop::Plan,
+    until,
+    world::{Ground, Replica, World},
+};
+use futures::future::join_all;
+use serde_json::json;
+use tokio::time::Instant;
+
+/// How long the executor stands still, in leases.
+const PAUSE_LEASES: u32 = 2;
+/// How much later than the lease everything must be final, once the faults have stopped.
+const AFTER_LEASE_MAX: Duration = Duration::from_secs(2);
+
+fn gate(replica: &Replica, message: Message) -> &Gate {
+    if matches!(message, Message::Confirm | Message::Retrieve) { replica.calls() } else { replica.statements() }
+}
+
+async fn new_payment(world: &World, card: &str) -> Payment {
+    let shop = world.other().shop.url();
+    let order = world.customer.order(&shop, &world.database.pool, "mug").await.unwrap();
+    Payment::of(&order, card)
+}
+
+async fn press(replica: &Replica, payment: &Payment) -> Call {
+    let mut call = Call::begin(replica.shop.address(), payment).await.unwrap();
+    call.send_rest().await.unwrap();
+    call
+}
+
+/// Repeats the payments at every replica, and checks the books with these answers and all that were heard before.
+async fn repeat_and_check(world: &World, payments: &[Payment], mut heard: Vec<Heard>, state: &str, charges: usize) {
+    for payment in payments {
+        for replica in &world.replicas {
+            let answer = payment.pay(replica.shop.address()).await.unwrap();
+            assert!(answer.is_final() && answer.replayed, "a replay, not {answer}");
+            heard.push(Heard { payment: payment.clone(), answer });
+        }
+    }
+    let accounts = books::check(&world.database.pool, &world.ground.sandbox, payments, &heard).await.unwrap();
+    for account in accounts {
+        assert_eq!((account.state.as_deref(), account.charges), (Some(state), charges));
+    }
+}
+
+/// Pauses the executor of one payment at this boundary for two leases. `late`: the message that it had just sent arrives only
+/// when the other replica has taken over and finished.
+async fn pause_at(ground: Arc<Ground>, card: &str, message: Message, moment: Moment, late: bool) {
+    // It must not find that its call has taken too long: it goes on with a true answer in its hands.
+    let plan = Plan { provider_timeout: Duration::from_secs(20), ..Plan::default() };
+    let world = World::new(&ground, 2, &plan).await.unwrap();
+    let (victim, db) = (world.victim(), &world.database.pool);
+    let payment = new_payment(&world, card).await;
+    let mut held = gate(victim, message).hold(message, moment);
+    let call = press(victim, &payment).await;
+    held.reached().await.unwrap();
+    victim.shop.pause().await.unwrap();
+    let paused = Instant::now();
+    let held = if late {
+        Some(held)
+    } else {
+        held.let_go(Fate::Deliver);
+        None
+    };
+
+    until("the other replica finishes", plan.lease + AFTER_LEASE_MAX, || books::is_final(db, &payment)).await.unwrap();
+    let before = books::snapshot(db, &payment).await.unwrap();
+    tokio::time::sleep_until(paused + plan.lease * PAUSE_LEASES).await;
+    if let Some(held) = held {
+        held.let_go(Fate::Deliver);
+    }
+    victim.shop.resume().unwrap();
+
+    // The customer of the one that had stood still hears what everybody hears, once it has tried to write.
+    let answer = call.answer().await.unwrap();
+    assert!(answer.is_final(), "{message:?} {moment:?}: {answer}");
+    let (settle, end) =
+        if card == GOOD_CARD { (Message::Succeed, ("succeeded", 1)) } else { (Message::Fail, ("failed", 0)) };
+    victim.statements().counts(settle, Moment::Heard, 1).await.unwrap();
+    assert_eq!(books::snapshot(db, &payment).await.unwrap(), before, "{message:?} {moment:?}: nothing changed");
+    let heard = vec![Heard { payment: payment.clone(), answer }];
+    repeat_and_check(&world, &[payment], heard, end.0, end.1).await;
+}
+
+/// The executor stands still for two leases at each boundary of its work; another replica takes over. What the first one still
+/// sends to the provider charges nothing more, and what it still writes changes no row.
+#[tokio::test(flavor = "multi_thread")]
+async fn fault_k2_an_executor_that_stood_still_changes_nothing_when_it_goes_on() {
+    let ground = Ground::new().await.unwrap();
+    let mut runs = Vec::new();
+    for (card, settle) in [(GOOD_CARD, Message::Succeed), (DECLINED_CARD, Message::Fail)] {
+        for (message, moment, late) in [
+            (Message::Reserve, Moment::Answered, false),
+            (Message::Confirm, Moment::Sent, false),
+            (Message::Confirm, Moment::Sent, true),
+            (Message::Confirm, Moment::Answered, false),
+            (settle, Moment::Sent, false),
+            (settle, Moment::Sent, true),
+            (settle, Moment::Answered, false),
+        ] {
+            runs.push(pause_at(Arc::clone(&ground), card, message, moment, late));
+        }
+    }
+    join_all(runs).await;
+}
+
+/// Every replica is killed with payments at every stage. After a cold start all of them come to their end by themselves.
+#[tokio::test(flavor = "multi_thread")]
+async fn fault_k5_after_a_cold_start_every_payment_comes_to_its_end() {
+    let ground = Ground::new().await.unwrap();
+    let plan = Plan::default();
+    let mut world = World::new(&ground, 2, &plan).await.unwrap();
+    let (mut payments, mut held) = (Vec::new(), Vec::new());
+    for replica in [0, 1] {
+        for (message, moment, fate) in [
+            (Message::Reserve, Moment::Sent, Fate::Deliver),
+            (Message::Reserve, Moment::Answered, Fate::Lose),
+            (Message::Confirm, Moment::Sent, Fate::Lose),
+            (Message::Confirm, Moment::Sent, Fate::Deliver),
+            (Message::Confirm, Moment::Answered, Fate::Lose),
+            (Message::Succeed, Moment::Sent, Fate::Lose),
+            (Message::Succeed, Moment::Sent, Fate::Deliver),
+            (Message::Succeed, Moment::Answered, Fate::Lose),
+        ] {
+            let replica = &world.replicas[replica];
+            let payment = new_payment(&world, GOOD_CARD).await;
+            let mut hold = gate(replica, message).hold(message, moment);
+            let call = press(replica, &payment).await;
+            hold.reached().await.unwrap();
+            payments.push(payment);
+            held.push((hold, fate, call));
+        }
+    }
+    for replica in &mut world.replicas {
+        replica.shop.kill().await.unwrap();
+    }
+    for (hold, fate, _) in held {
+        hold.let_go(fate);
+    }
+    let (first, second) = world.replicas.split_at_mut(1);
+    let (one, other) = tokio::join!(first[0].shop.restart(), second[0].shop.restart());
+    one.and(other).unwrap();
+
+    let db = &world.database.pool;
+    let patience = plan.lease + AFTER_LEASE_MAX;
+    let waits = payments.iter().map(|payment| until("an end", patience, move || books::is_final(db, payment)));
+    for took in join_all(waits).await {
+        took.unwrap();
+    }
+    repeat_and_check(&world, &payments, Vec::new(), "succeeded", 1).await;
+}
+
+/// The answer is lost between replica and browser. The browser asks, and gets the same bytes again wherever it comes back.
+#[tokio::test(flavor = "multi_thread")]
+async fn fault_d1_a_lost_answer_is_given_again() {
+    let ground = Ground::new().await.unwrap();
+    let world = World::new(&ground, 2, &Plan::default()).await.unwrap();
+    for (card, state, charges) in [(GOOD_CARD, "succeeded", 1), (DECLINED_CARD, "failed", 0)] {
+        let payment = new_payment(&world, card).await;
+        let call = press(world.victim(), &payment).await;
+        call.answer_arrives().await.unwrap();
+        drop(call);
+        let outcome = world.customer.outcome(&world.other().shop.url(), &payment).await.unwrap();
+        assert_eq!(outcome["received"], json!(true), "{outcome}");
+        repeat_and_check(&world, &[payment], Vec::new(), state, charges).await;
+    }
+}
+
+/// The database commits, and its answer is lost. The statement that runs again finds what it did: one charge, one pair of
+/// ledger entries, one event.
+#[tokio::test(flavor = "multi_thread")]
+async fn fault_d2_a_lost_answer_of_the_database_is_found_out_by_asking_again() {
+    let ground = Ground::new().await.unwrap();
+    let world = World::new(&ground, 2, &Plan::default()).await.unwrap();
+    let unknown = json!({"kind": "charge_then_drop"});
+    for (card, message, fault) in [
+        (GOOD_CARD, Message::Reserve, None),
+        (GOOD_CARD, Message::Succeed, None),
+        (DECLINED_CARD, Message::Reserve, None),
+        (DECLINED_CARD, Message::Fail, None),
+        (GOOD_CARD, Message::Rest, Some(&unknown)),
+        (GOOD_CARD, Message::Succeed, Some(&unknown)),
+    ] {
+        let payment = new_payment(&world, card).await;
+        if let Some(fault) = fault {
+            let of_order = json!({"path": "confirm", "order": payment.order.id});
+            let fault = json!({"match": of_order, "fault": fault, "next": 1});
+            ground.sandbox.fault(&fault).await.unwrap();
+        }
+        let gate = world.victim().statements();
+        let asked = gate.count(message, Moment::Sent);
+        gate.lose(message, Moment::Answered);
+        let answer = payment.pay(world.victim().shop.address()).await.unwrap();
+        assert!(answer.is_final(), "{message:?}: {answer}");
+        assert!(gate.count(message, Moment::Sent) > asked + 1, "{message:?}: the statement ran again");
+        let (state, charges) = if card == GOOD_CARD { ("succeeded", 1) } else { ("failed", 0) };
+        let heard = vec![Heard { payment: payment.clone(), answer }];
+        repeat_and_check(&world, &[payment], heard, state, charges).await;
+    }
+}
+
+/// The network delivers one request many times, to both replicas, at once. It is executed once.
+#[tokio::test(flavor = "multi_thread")]
+async fn fault_d3_a_request_that_arrives_many_times_is_executed_once() {
+    let ground = Ground::new().await.unwrap();
+    let world = World::new(&ground, 2, &Plan::default()).await.unwrap();
+    for (card, state, charges) in [(GOOD_CARD, "succeeded", 1), (DECLINED_CARD, "failed", 0)] {
+        let payment = new_payment(&world, card).await;
+        let everywhere = world.replicas.iter().cycle().take(8);
+        let calls = join_all(everywhere.map(|replica| payment.pay(replica.shop.address()))).await;
+        let answers: Vec<Answer> = calls.into_iter().map(Result::unwrap).collect();
+        assert!(answers.iter().all(Answer::is_final), "{answers:?}");
+        let confirms = ground.sandbox.calls(&payment.order.id.to_string()).await.unwrap();
+        assert_eq!(confirms.iter().filter(|call| call["call"] == "confirm").count(), 1, "one confirm: {confirms:?}");
+        let heard = answers.into_iter().map(|answer| Heard { payment: payment.clone(), answer }).collect();
+        repeat_and_check(&world, &[payment], heard, state, charges).await;
+    }
+}
