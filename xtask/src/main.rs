@@ -7,6 +7,7 @@
 
 mod apt;
 mod browser;
+mod chaos;
 mod chromium;
 mod command;
 mod database;
@@ -39,6 +40,8 @@ enum Command {
     Test,
     /// Build the browser's files and the server, and print what the page weighs.
     Build,
+    /// Kill, pause and cut off replicas at every step of a payment, and count what was charged.
+    Chaos,
     /// Describe the queries in `.sqlx` anew, after a change of a query or of the schema.
     Sqlx {
         /// Only tell whether they are up to date.
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Run => run::run(),
         Command::Test => return test::test(),
         Command::Build => build(),
+        Command::Chaos => chaos::chaos(),
         Command::Sqlx { check } => sqlx::command(check),
     };
     match end {

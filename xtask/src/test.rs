@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, bail};
 
 use crate::{
-    browser, chromium,
+    browser, chaos, chromium,
     command::{cargo, line_of, root, run, target, without_settings},
     database::TestDatabase,
     node, report,
@@ -19,7 +19,7 @@ use crate::{
     sqlx,
 };
 
-const STEPS: usize = 9;
+const STEPS: usize = 10;
 
 /// How one step ended.
 struct Done {
@@ -78,6 +78,7 @@ pub fn test() -> ExitCode {
     });
     suite.check("lints, server side", || {
         lint(&["--release", "--all-targets"])?;
+        lint(&[&["--release"], &chaos::PACKAGES[..], &chaos::TARGETS[..]].concat())?;
         // As it was built to get here, which spares building what it stands on once more.
         lint(&["--package", "xtask", "--all-targets"])
     });
@@ -98,6 +99,11 @@ pub fn test() -> ExitCode {
     let browser = suite.check("browser files and their weight", browser::build);
     let server = suite.check("server", rust::build_server);
     database_steps(&mut suite);
+    if server {
+        suite.tests("crashes and other faults", || count(&mut chaos::tests(), of_result_line));
+    } else {
+        suite.skip("crashes and other faults", "the server");
+    }
     if browser && server {
         suite.tests("browser tests", browser_tests);
     } else {
@@ -138,10 +144,12 @@ fn rust_tests(database: &TestDatabase) -> (Tests, anyhow::Result<()>) {
 fn cargo_test(arguments: &[&str], database: &TestDatabase) -> (Tests, anyhow::Result<()>) {
     let mut command = cargo(&[&["test"], arguments].concat());
     without_settings(&mut command).env("DATABASE_URL", &database.url);
-    count(&mut command, |line| {
-        let Some(counts) = line.trim_start().strip_prefix("test result: ") else { return Tests::default() };
-        Tests { passed: number_before(counts, " passed"), failed: number_before(counts, " failed") }
-    })
+    count(&mut command, of_result_line)
+}
+
+fn of_result_line(line: &str) -> Tests {
+    let Some(counts) = line.trim_start().strip_prefix("test result: ") else { return Tests::default() };
+    Tests { passed: number_before(counts, " passed"), failed: number_before(counts, " failed") }
 }
 
 fn browser_tests() -> (Tests, anyhow::Result<()>) {
