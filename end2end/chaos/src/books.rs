@@ -113,6 +113,20 @@ pub async fn check(
     wrong.end().map(|()| accounts)
 }
 
+/// Checks at any moment that nothing was sent to the provider for an intent that was not reserved before.
+///
+/// # Errors
+/// I7, when something was.
+pub async fn check_written_ahead(db: &PgPool, sandbox: &Sandbox, payment: &Payment) -> anyhow::Result<()> {
+    // In this order: what was sent before this look was reserved before it, too.
+    let calls = sandbox.calls(&payment.order.id.to_string()).await?;
+    let confirms = calls.iter().filter(|call| call["call"] == "confirm").count();
+    if confirms > 0 && find(db, payment).await?.is_none() {
+        bail!("I7: {confirms} confirms were sent for intent {}, which was never reserved", payment.intent);
+    }
+    Ok(())
+}
+
 /// Whether this payment is final.
 ///
 /// # Errors

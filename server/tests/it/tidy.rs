@@ -130,6 +130,8 @@ fn files_fit_a_head() {
         "server/payments/src",
         "server/embedded_postgres/src",
         "sandbox/src",
+        "end2end/chaos/src",
+        "end2end/chaos/tests",
         "xtask/src",
     ] {
         for (place, text) in sources(folder) {

@@ -54,6 +54,7 @@ pub async fn run(world: &mut World, combination: Combination, lease: Duration) -
     for sweep in sweeps {
         sweep.let_go(Fate::Deliver);
     }
+    books::check_written_ahead(&world.database.pool, &world.ground.sandbox, &payment).await?;
 
     // The browser whose answer was lost asks first, and sends again only what never arrived.
     let mut answers = Vec::new();

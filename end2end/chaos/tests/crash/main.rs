@@ -15,7 +15,6 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context as _;
 use chaos::{
     shop::Plan,
     world::{Ground, World},
@@ -104,13 +103,12 @@ async fn work(ground: Arc<Ground>, queue: Queue, tell: UnboundedSender<Run>) -> 
             Ok(end) => end,
             Err(_) => Err(anyhow::anyhow!("not over after {COMBINATION_SECONDS_MAX:?}")),
         };
-        if end.is_err() {
-            let logs = world.logs();
-            tell.send((combination, end.context(logs)))?;
+        let end = end.map_err(|error| anyhow::anyhow!("{error:#}\n{}", world.logs()));
+        let is_wrong = end.is_err();
+        tell.send((combination, end))?;
+        if is_wrong {
             // What is wrong in it would be found again with the next combination.
             world = World::new(&ground, 2, &plan).await?;
-        } else {
-            tell.send((combination, end))?;
         }
     }
 }
