@@ -13,7 +13,7 @@ use chaos::{
     until,
     world::{Ground, Replica, World},
 };
-use futures::future::join_all;
+use futures::{StreamExt as _, future::join_all, stream};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -30,6 +30,17 @@ async fn new_payment(world: &World, card: &str) -> Payment {
     let shop = world.other().shop.url();
     let order = world.customer.order(&shop, &world.database.pool, "mug").await.unwrap();
     Payment::of(&order, card)
+}
+
+/// How a payment with this card ends: state and charges.
+fn end_of(card: &str) -> (&'static str, usize) {
+    if card == GOOD_CARD { ("succeeded", 1) } else { ("failed", 0) }
+}
+
+/// The provider misbehaves at the next confirm of this payment.
+async fn misbehave_once(ground: &Ground, payment: &Payment, kind: &str) {
+    let of_order = json!({"path": "confirm", "order": payment.order.id});
+    ground.sandbox.fault(&json!({"match": of_order, "fault": {"kind": kind}, "next": 1})).await.unwrap();
 }
 
 async fn press(replica: &Replica, payment: &Payment) -> Call {
@@ -53,20 +64,45 @@ async fn repeat_and_check(world: &World, payments: &[Payment], mut heard: Vec<He
     }
 }
 
-/// Pauses the executor of one payment at this boundary for two leases. `late`: the message that it had just sent arrives only
-/// when the other replica has taken over and finished.
-async fn pause_at(ground: Arc<Ground>, card: &str, message: Message, moment: Moment, late: bool) {
+/// Where an executor stands still.
+#[derive(Clone, Copy, Debug)]
+struct Stop {
+    message: Message,
+    /// How many such messages it sends before.
+    after: usize,
+    moment: Moment,
+    /// What it had just sent arrives only when the other replica has taken over and finished.
+    late: bool,
+    /// What it tries to write when it goes on.
+    writes: Message,
+}
+
+const fn stop(message: Message, after: usize, moment: Moment, late: bool, writes: Message) -> Stop {
+    Stop { message, after, moment, late, writes }
+}
+
+/// Pauses the executor of one payment for two leases.
+async fn pause_at(ground: Arc<Ground>, card: &str, fault: Option<&str>, stop: Stop) {
     // It must not find that its call has taken too long: it goes on with a true answer in its hands.
     let plan = Plan { provider_timeout: Duration::from_secs(20), ..Plan::default() };
     let world = World::new(&ground, 2, &plan).await.unwrap();
     let (victim, db) = (world.victim(), &world.database.pool);
     let payment = new_payment(&world, card).await;
-    let mut held = gate(victim, message).hold(message, moment);
+    if let Some(fault) = fault {
+        misbehave_once(&ground, &payment, fault).await;
+    }
+    // Nobody takes over what the executor has let go of for a moment, until it stands still.
+    let sweeps = world.replicas.iter().map(|replica| replica.statements().hold(Message::Sweep, Moment::Sent));
+    let sweeps: Vec<_> = sweeps.collect();
+    let mut held = gate(victim, stop.message).hold_after(stop.message, stop.moment, stop.after);
     let call = press(victim, &payment).await;
     held.reached().await.unwrap();
     victim.shop.pause().await.unwrap();
     let paused = Instant::now();
-    let held = if late {
+    for sweep in sweeps {
+        sweep.let_go(Fate::Deliver);
+    }
+    let held = if stop.late {
         Some(held)
     } else {
         held.let_go(Fate::Deliver);
@@ -83,13 +119,12 @@ async fn pause_at(ground: Arc<Ground>, card: &str, message: Message, moment: Mom
 
     // The customer of the one that had stood still hears what everybody hears, once it has tried to write.
     let answer = call.answer().await.unwrap();
-    assert!(answer.is_final(), "{message:?} {moment:?}: {answer}");
-    let (settle, end) =
-        if card == GOOD_CARD { (Message::Succeed, ("succeeded", 1)) } else { (Message::Fail, ("failed", 0)) };
-    victim.statements().counts(settle, Moment::Heard, 1).await.unwrap();
-    assert_eq!(books::snapshot(db, &payment).await.unwrap(), before, "{message:?} {moment:?}: nothing changed");
+    assert!(answer.is_final(), "{stop:?}: {answer}");
+    victim.statements().counts(stop.writes, Moment::Heard, 1).await.unwrap();
+    assert_eq!(books::snapshot(db, &payment).await.unwrap(), before, "{stop:?}: nothing changed");
     let heard = vec![Heard { payment: payment.clone(), answer }];
-    repeat_and_check(&world, &[payment], heard, end.0, end.1).await;
+    let (state, charges) = end_of(card);
+    repeat_and_check(&world, &[payment], heard, state, charges).await;
 }
 
 /// The executor stands still for two leases at each boundary of its work; another replica takes over. What the first one still
@@ -99,19 +134,30 @@ async fn fault_k2_an_executor_that_stood_still_changes_nothing_when_it_goes_on()
     let ground = Ground::new().await.unwrap();
     let mut runs = Vec::new();
     for (card, settle) in [(GOOD_CARD, Message::Succeed), (DECLINED_CARD, Message::Fail)] {
-        for (message, moment, late) in [
-            (Message::Reserve, Moment::Answered, false),
-            (Message::Confirm, Moment::Sent, false),
-            (Message::Confirm, Moment::Sent, true),
-            (Message::Confirm, Moment::Answered, false),
-            (settle, Moment::Sent, false),
-            (settle, Moment::Sent, true),
-            (settle, Moment::Answered, false),
+        for stop in [
+            stop(Message::Reserve, 0, Moment::Answered, false, settle),
+            stop(Message::Confirm, 0, Moment::Sent, false, settle),
+            stop(Message::Confirm, 0, Moment::Sent, true, settle),
+            stop(Message::Confirm, 0, Moment::Answered, false, settle),
+            stop(settle, 0, Moment::Sent, false, settle),
+            stop(settle, 0, Moment::Sent, true, settle),
+            stop(settle, 0, Moment::Answered, false, settle),
         ] {
-            runs.push(pause_at(Arc::clone(&ground), card, message, moment, late));
+            runs.push(pause_at(Arc::clone(&ground), card, None, stop));
         }
     }
-    join_all(runs).await;
+    // The same where the first confirm never arrived. The last but two goes on with an old truth: "not charged yet".
+    for stop in [
+        stop(Message::Rest, 0, Moment::Sent, true, Message::Rest),
+        stop(Message::Claim, 0, Moment::Answered, false, Message::Succeed),
+        stop(Message::Retrieve, 0, Moment::Answered, false, Message::Succeed),
+        stop(Message::Confirm, 1, Moment::Sent, true, Message::Succeed),
+        stop(Message::Confirm, 1, Moment::Answered, false, Message::Succeed),
+    ] {
+        runs.push(pause_at(Arc::clone(&ground), GOOD_CARD, Some("drop_before"), stop));
+    }
+    // Each is a world of two replicas; more at once would be more than Postgres has connections.
+    stream::iter(runs).buffer_unordered(8).collect::<Vec<()>>().await;
 }
 
 /// Every replica is killed with payments at every stage. After a cold start all of them come to their end by themselves.
@@ -165,7 +211,8 @@ async fn fault_k5_after_a_cold_start_every_payment_comes_to_its_end() {
 async fn fault_d1_a_lost_answer_is_given_again() {
     let ground = Ground::new().await.unwrap();
     let world = World::new(&ground, 2, &Plan::default()).await.unwrap();
-    for (card, state, charges) in [(GOOD_CARD, "succeeded", 1), (DECLINED_CARD, "failed", 0)] {
+    for card in [GOOD_CARD, DECLINED_CARD] {
+        let (state, charges) = end_of(card);
         let payment = new_payment(&world, card).await;
         let call = press(world.victim(), &payment).await;
         call.answer_arrives().await.unwrap();
@@ -182,20 +229,17 @@ async fn fault_d1_a_lost_answer_is_given_again() {
 async fn fault_d2_a_lost_answer_of_the_database_is_found_out_by_asking_again() {
     let ground = Ground::new().await.unwrap();
     let world = World::new(&ground, 2, &Plan::default()).await.unwrap();
-    let unknown = json!({"kind": "charge_then_drop"});
     for (card, message, fault) in [
         (GOOD_CARD, Message::Reserve, None),
         (GOOD_CARD, Message::Succeed, None),
         (DECLINED_CARD, Message::Reserve, None),
         (DECLINED_CARD, Message::Fail, None),
-        (GOOD_CARD, Message::Rest, Some(&unknown)),
-        (GOOD_CARD, Message::Succeed, Some(&unknown)),
+        (GOOD_CARD, Message::Rest, Some("charge_then_drop")),
+        (GOOD_CARD, Message::Succeed, Some("charge_then_drop")),
     ] {
         let payment = new_payment(&world, card).await;
         if let Some(fault) = fault {
-            let of_order = json!({"path": "confirm", "order": payment.order.id});
-            let fault = json!({"match": of_order, "fault": fault, "next": 1});
-            ground.sandbox.fault(&fault).await.unwrap();
+            misbehave_once(&ground, &payment, fault).await;
         }
         let gate = world.victim().statements();
         let asked = gate.count(message, Moment::Sent);
@@ -203,7 +247,7 @@ async fn fault_d2_a_lost_answer_of_the_database_is_found_out_by_asking_again() {
         let answer = payment.pay(world.victim().shop.address()).await.unwrap();
         assert!(answer.is_final(), "{message:?}: {answer}");
         assert!(gate.count(message, Moment::Sent) > asked + 1, "{message:?}: the statement ran again");
-        let (state, charges) = if card == GOOD_CARD { ("succeeded", 1) } else { ("failed", 0) };
+        let (state, charges) = end_of(card);
         let heard = vec![Heard { payment: payment.clone(), answer }];
         repeat_and_check(&world, &[payment], heard, state, charges).await;
     }
@@ -214,7 +258,8 @@ async fn fault_d2_a_lost_answer_of_the_database_is_found_out_by_asking_again() {
 async fn fault_d3_a_request_that_arrives_many_times_is_executed_once() {
     let ground = Ground::new().await.unwrap();
     let world = World::new(&ground, 2, &Plan::default()).await.unwrap();
-    for (card, state, charges) in [(GOOD_CARD, "succeeded", 1), (DECLINED_CARD, "failed", 0)] {
+    for card in [GOOD_CARD, DECLINED_CARD] {
+        let (state, charges) = end_of(card);
         let payment = new_payment(&world, card).await;
         let everywhere = world.replicas.iter().cycle().take(8);
         let calls = join_all(everywhere.map(|replica| payment.pay(replica.shop.address()))).await;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use chaos::{
     books::{self, Heard},
     customer::{Answer, Call, Payment},
@@ -66,8 +66,14 @@ pub async fn run(world: &mut World, combination: Combination, lease: Duration) -
     let browser = learn(world, &payment);
     let (browser, duplicates) = tokio::join!(browser, join_all(presses.duplicates.into_iter().map(Call::answer)));
     answers.push(browser.context("the browser")?);
-    // A duplicate that died with the victim has no answer.
-    answers.extend(duplicates.into_iter().flatten());
+    for duplicate in duplicates {
+        // One that died with the victim has no answer. At the other replica everybody who waits long enough hears the end.
+        if !combination.duplicates.same {
+            let answer = duplicate.as_ref().map_err(|error| anyhow!("a duplicate at the other replica: {error:#}"))?;
+            ensure!(answer.is_final(), "a duplicate at the other replica heard {answer}");
+        }
+        answers.extend(duplicate);
+    }
     let took = took(world, &payment, killed).await?;
 
     // Repeats at both replicas, the victim started anew.
