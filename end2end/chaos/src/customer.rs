@@ -116,11 +116,6 @@ impl Payment {
         Self { order: order.clone(), intent: Uuid::new_v4(), replaces: None, payment_method }
     }
 
-    /// The key under which the provider must know it.
-    pub fn provider_key(&self) -> String {
-        format!("payonce:pay:{}:{}", self.order.id, self.intent)
-    }
-
     /// What a browser sends to pay.
     pub fn body(&self) -> Value {
         json!({ "pay": {
