@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use tokio::{
     sync::{oneshot, watch},
     time::timeout,
@@ -88,15 +88,29 @@ struct Armed {
     moment: Moment,
     /// How many such messages pass before it.
     after: usize,
-    reached: oneshot::Sender<()>,
-    fate: oneshot::Receiver<Fate>,
+    decision: Decision,
+}
+
+#[derive(Debug)]
+enum Decision {
+    /// Decided before it came.
+    Now(Fate),
+    /// Whoever holds it is told that it is there, and decides.
+    Later(oneshot::Sender<()>, oneshot::Receiver<Fate>),
+}
+
+impl Armed {
+    /// Whether nobody waits for it any more.
+    fn is_given_up(&self) -> bool {
+        matches!(&self.decision, Decision::Later(reached, _) if reached.is_closed())
+    }
 }
 
 /// A message that is held, or will be.
 #[derive(Debug)]
 pub struct Held {
     what: (Message, Moment),
-    reached: Option<oneshot::Receiver<()>>,
+    reached: oneshot::Receiver<()>,
     fate: oneshot::Sender<Fate>,
 }
 
@@ -110,14 +124,13 @@ impl Gate {
     pub fn hold_after(&self, message: Message, moment: Moment, after: usize) -> Held {
         let (reached, is_reached) = oneshot::channel();
         let (decide, fate) = oneshot::channel();
-        self.armed().push(Armed { message, moment, after, reached, fate });
-        Held { what: (message, moment), reached: Some(is_reached), fate: decide }
+        self.armed().push(Armed { message, moment, after, decision: Decision::Later(reached, fate) });
+        Held { what: (message, moment), reached: is_reached, fate: decide }
     }
 
     /// Loses the next such message.
     pub fn lose(&self, message: Message, moment: Moment) {
-        // Nobody listens at the other end: the fate is decided beforehand.
-        self.hold(message, moment).let_go(Fate::Lose);
+        self.armed().push(Armed { message, moment, after: 0, decision: Decision::Now(Fate::Lose) });
     }
 
     /// How many such messages have come to this boundary, held ones included.
@@ -145,14 +158,20 @@ impl Gate {
     pub(crate) async fn pass(&self, message: Message, moment: Moment) -> Fate {
         let armed = self.take(message, moment);
         self.0.passed.send_modify(|passed| *passed.entry((message, moment)).or_default() += 1);
-        let Some(armed) = armed else { return Fate::Deliver };
-        // Nobody may wait for it: `lose` has decided already.
-        let _ = armed.reached.send(());
-        armed.fate.await.unwrap_or(Fate::Deliver)
+        match armed.map(|armed| armed.decision) {
+            None => Fate::Deliver,
+            Some(Decision::Now(fate)) => fate,
+            Some(Decision::Later(reached, fate)) => {
+                // Given up at this very moment, it goes on.
+                let _ = reached.send(());
+                fate.await.unwrap_or(Fate::Deliver)
+            }
+        }
     }
 
     fn take(&self, message: Message, moment: Moment) -> Option<Armed> {
         let mut armed = self.armed();
+        armed.retain(|one| !one.is_given_up());
         let first = armed.iter().position(|one| (one.message, one.moment) == (message, moment))?;
         if armed[first].after > 0 {
             armed[first].after -= 1;
@@ -172,14 +191,13 @@ impl Held {
     /// # Errors
     /// When it does not come within a bound.
     pub async fn reached(&mut self) -> anyhow::Result<()> {
-        let reached = self.reached.take().context("waited for already")?;
-        match timeout(REACH_SECONDS_MAX, reached).await {
+        match timeout(REACH_SECONDS_MAX, &mut self.reached).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => bail!("never came: {:?} {:?}", self.what.0, self.what.1),
         }
     }
 
-    /// Decides. May be called before the message has come.
+    /// Decides. A message that has not come yet is no longer waited for, and goes on when it comes.
     pub fn let_go(self, fate: Fate) {
         // Whoever held it may be gone with its connection.
         let _ = self.fate.send(fate);

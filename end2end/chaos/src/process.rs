@@ -8,7 +8,7 @@ use std::{
     collections::VecDeque,
     env,
     path::PathBuf,
-    process::{ExitStatus, Stdio},
+    process::Stdio,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -113,26 +113,10 @@ impl Process {
     /// When it cannot be killed.
     pub async fn kill(&mut self) -> anyhow::Result<()> {
         self.child.start_kill().with_context(|| format!("{} cannot be killed", self.name))?;
-        self.ended(SIGNAL_SECONDS_MAX).await.map(|_status| ())
-    }
-
-    /// SIGTERM: the order to stop.
-    ///
-    /// # Errors
-    /// When it has ended already.
-    pub fn terminate(&self) -> anyhow::Result<()> {
-        self.signal(Signal::TERM)
-    }
-
-    /// Waits until it has ended.
-    ///
-    /// # Errors
-    /// When it has not after this long.
-    pub async fn ended(&mut self, patience: Duration) -> anyhow::Result<ExitStatus> {
-        let Ok(ended) = timeout(patience, self.child.wait()).await else {
-            bail!("{} has not ended after {patience:?}:\n{}", self.name, self.log());
-        };
-        Ok(ended?)
+        match timeout(SIGNAL_SECONDS_MAX, self.child.wait()).await {
+            Ok(ended) => Ok(ended.map(drop)?),
+            Err(_) => bail!("{} does not end", self.name),
+        }
     }
 
     /// SIGSTOP, and waits until every thread of it stands still.

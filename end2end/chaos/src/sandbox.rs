@@ -18,7 +18,7 @@ pub struct Sandbox {
     /// Its address.
     pub url: String,
     http: Client,
-    process: Process,
+    _process: Process,
     _journal: TempDir,
 }
 
@@ -35,7 +35,7 @@ impl Sandbox {
         ];
         let is_address = |line: &str| line.split_once("sandbox provider on ").map(|(_, url)| url.trim().to_owned());
         let (process, url) = Process::start("sandbox", "sandbox", &settings, Says::Log, is_address).await?;
-        Ok(Self { url, http: crate::http_client()?, process, _journal: journal })
+        Ok(Self { url, http: crate::http_client()?, _process: process, _journal: journal })
     }
 
     /// Where it listens.
@@ -69,19 +69,6 @@ impl Sandbox {
     /// When there is no such fault.
     pub async fn fault(&self, fault: &Value) -> anyhow::Result<()> {
         ok(self.http.post(self.control("faults")).json(fault).send().await?).await.map(drop)
-    }
-
-    /// Takes all faults back.
-    ///
-    /// # Errors
-    /// When the sandbox does not answer.
-    pub async fn no_faults(&self) -> anyhow::Result<()> {
-        ok(self.http.delete(self.control("faults")).send().await?).await.map(drop)
-    }
-
-    /// The end of its log.
-    pub fn log(&self) -> String {
-        self.process.log()
     }
 
     async fn list(&self, path: &str, of: &str) -> anyhow::Result<Vec<Value>> {

@@ -1,6 +1,6 @@
 //! A replica of the shop: `payonce serve` as a child process that can be killed, paused, and started again.
 
-use std::{net::SocketAddr, process::ExitStatus, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context as _, bail};
 use tokio::time::{Instant, sleep};
@@ -141,25 +141,6 @@ impl Shop {
     /// When none runs.
     pub fn resume(&self) -> anyhow::Result<()> {
         self.process()?.resume()
-    }
-
-    /// SIGTERM; does not wait.
-    ///
-    /// # Errors
-    /// When none runs.
-    pub fn terminate(&self) -> anyhow::Result<()> {
-        self.process()?.terminate()
-    }
-
-    /// Waits until it has ended by itself.
-    ///
-    /// # Errors
-    /// When it has not after this long.
-    pub async fn ended(&mut self, patience: Duration) -> anyhow::Result<ExitStatus> {
-        let process = self.process.as_mut().with_context(|| format!("{} does not run", self.name))?;
-        let status = process.ended(patience).await?;
-        self.process = None;
-        Ok(status)
     }
 
     /// The end of its log, and before it of the one that was killed last.

@@ -6,16 +6,12 @@
 mod http;
 mod postgres;
 
-use std::{
-    future::Future,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::future::Future;
 
 use anyhow::Context as _;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream, UnixStream},
-    sync::watch,
     task::JoinSet,
 };
 
@@ -28,8 +24,6 @@ pub struct Proxy {
     pub port: u16,
     /// Where its messages can be held.
     pub gate: Gate,
-    behind: Arc<Mutex<Place>>,
-    open: watch::Sender<bool>,
     _tasks: JoinSet<()>,
 }
 
@@ -60,21 +54,6 @@ impl Proxy {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// New connections lead there from now on.
-    pub fn lead_to(&self, place: Place) {
-        *self.behind.lock().unwrap_or_else(PoisonError::into_inner) = place;
-    }
-
-    /// Ends all connections, and every new one at once, until [`Proxy::open`].
-    pub fn close(&self) {
-        self.open.send_replace(false);
-    }
-
-    /// Lets connections through again.
-    pub fn open(&self) {
-        self.open.send_replace(true);
-    }
-
     async fn before<Pass, Done>(behind: Place, pass: Pass) -> anyhow::Result<Self>
     where
         Pass: Fn(TcpStream, Box<dyn Stream>, Gate) -> Done + Copy + Send + Sync + 'static,
@@ -82,32 +61,24 @@ impl Proxy {
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("a port for a proxy")?;
         let port = listener.local_addr()?.port();
-        let (gate, open) = (Gate::default(), watch::Sender::new(true));
-        let behind = Arc::new(Mutex::new(behind));
-        let (shown, doors, to) = (gate.clone(), open.clone(), Arc::clone(&behind));
+        let gate = Gate::default();
+        let shown = gate.clone();
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
                 while connections.try_join_next().is_some() {}
-                let (gate, mut doors) = (shown.clone(), doors.subscribe());
-                let place = to.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let (gate, place) = (shown.clone(), behind.clone());
                 connections.spawn(async move {
-                    let passing = async {
-                        // A server that does not listen ends the client's connection.
-                        if let Ok(server) = connect(&place).await {
-                            let _ = client.set_nodelay(true);
-                            pass(client, server, gate).await;
-                        }
-                    };
-                    tokio::select! {
-                        () = passing => {}
-                        _ = doors.wait_for(|open| !open) => {}
+                    // A server that does not listen ends the client's connection.
+                    if let Ok(server) = connect(&place).await {
+                        let _ = client.set_nodelay(true);
+                        pass(client, server, gate).await;
                     }
                 });
             }
         });
-        Ok(Self { port, gate, behind, open, _tasks: tasks })
+        Ok(Self { port, gate, _tasks: tasks })
     }
 }
 
