@@ -170,14 +170,14 @@ impl DatabaseRun {
         }
     }
 
-    /// Connects and brings the schema up to date. Replicas that start together take turns by a lock of the migrator.
-    async fn pool(&self, settings: &Settings) -> anyhow::Result<sqlx::PgPool> {
+    /// Connects and brings the schema up to date.
+    async fn pool(&self, settings: &Settings) -> anyhow::Result<payments::pool::Pool> {
         let url = match self {
             Self::Embedded(cluster) => cluster.url(),
             Self::Url(url) => url,
         };
         let pool = payments::pool::connect(url, settings.database_pool_size).await.context("DATABASE_URL")?;
-        payments::MIGRATOR.run(&pool).await.context("the schema could not be brought up to date")?;
+        pool.migrate().await.context("the schema could not be brought up to date")?;
         Ok(pool)
     }
 

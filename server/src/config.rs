@@ -194,7 +194,11 @@ const SETTINGS: &[Setting] = &[
     setting("PAYONCE_ADDR", "127.0.0.1:3000", "where the shop listens"),
     setting("PAYONCE_SANDBOX_ADDR", "127.0.0.1:3001", "where the sandbox provider listens"),
     setting("PAYONCE_DATA_DIR", ".payonce", "the embedded database and the sandbox's journal"),
-    setting("DATABASE_URL", "", "a PostgreSQL database; unset: an embedded one in PAYONCE_DATA_DIR"),
+    setting(
+        "DATABASE_URL",
+        "",
+        "a PostgreSQL database, `host1:port,host2:port` for a primary and its standbys; unset: embedded",
+    ),
     setting("PAYONCE_DATABASE_POOL_SIZE", "16", "connections to the database at most"),
     setting("PAYONCE_PROVIDER_URL", "", "the payment provider's API; unset: the sandbox, run by `serve` itself"),
     setting("PAYONCE_PROVIDER_PUBLIC_URL", "", "where browsers reach the provider, if elsewhere"),
@@ -327,12 +331,9 @@ fn web_url(text: &str) -> Result<Url, String> {
 
 /// Never repeats the value, which holds a password.
 fn postgres_url(text: &str) -> Result<Secret, String> {
-    match Url::parse(text) {
-        Ok(url) if matches!(url.scheme(), "postgres" | "postgresql") => Ok(Secret(text.to_owned())),
-        Ok(_) | Err(_) => Err("is no address that begins with postgres:// (the value is not shown, it may hold a \
-                               password)"
-            .to_owned()),
-    }
+    text.parse::<payments::pool::Address>()
+        .map(|_address| Secret(text.to_owned()))
+        .map_err(|error| format!("{error}, such as postgres://user:password@host:5432/database"))
 }
 
 fn number(text: &str, range: RangeInclusive<u32>) -> Result<u32, String> {

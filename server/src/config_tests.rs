@@ -61,6 +61,21 @@ fn secrets_are_shown_neither_by_debug_nor_by_errors() {
 }
 
 #[test]
+fn what_is_wrong_with_the_address_of_a_database_is_told_and_the_password_is_not() {
+    for (url, told) in [
+        ("mysql://payonce:hunter2@db/payonce", "does not begin with postgres://"),
+        ("postgres://payonce:hunter2@db:54x2/payonce", "no number from 1 to 65535"),
+        ("postgres://payonce:hunt/er2@db/payonce", "percent-encoded"),
+        ("postgres://payonce:hunter2@a:1,b:2,c:3/payonce?host=d,e", "2 hosts and 3 ports"),
+        ("postgres://payonce:hunter2@db/payonce?target_session_attrs=standby", "payments need the primary"),
+    ] {
+        let text = problems(&[("DATABASE_URL", url)]);
+        assert!(text.contains(told) && !text.contains("hunt"), "{text}");
+    }
+    assert!(read(&[("DATABASE_URL", "postgres://u:p@h1:5432,h2:5433/db?target_session_attrs=read-write")]).is_ok());
+}
+
+#[test]
 fn a_provider_of_ones_own_needs_keys_of_ones_own() {
     let text = problems(&[("PAYONCE_PROVIDER_URL", "https://api.provider.example")]);
     assert!(text.contains("PAYONCE_PROVIDER_SECRET_KEY must be set"), "{text}");

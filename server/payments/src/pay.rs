@@ -232,6 +232,7 @@ fn decide(reserved: Option<Reserved>, asked: &Reserving<'_>) -> Result<Decision,
 /// Confirms a reserved intent and settles what the provider says. Nobody can stop it but the end of the process, after which
 /// the lease ends and recovery goes on.
 async fn execute(ctx: &Ctx, lease: Lease, body: Vec<u8>, working: Working) {
+    let ctx = &ctx.settling();
     let key = lease.target.key;
 
     // Confirm: no transaction is open and no database connection is held.

@@ -25,7 +25,7 @@ use crate::{
 /// When the database cannot answer.
 pub async fn run_once(ctx: &Ctx) -> Result<usize, StoreError> {
     // In a task of its own, so that a stop does not leave claimed intents waiting for their leases.
-    let task = ctx.clone();
+    let task = ctx.settling();
     let work = ctx.detach(async move {
         let rows = claim::claim_due(&task.pool, &task.limits).await?;
         let claims = rows.into_iter().map(Claim::try_from).collect::<Result<Vec<_>, _>>()?;
@@ -52,6 +52,7 @@ pub(crate) async fn look_if_idle(ctx: &Ctx, key: &IntentKey) -> Result<Option<St
 /// Looks again and again, until the intent is final or waits for the bank, or the looks are used up and the slower recovery
 /// takes over.
 pub(crate) async fn chase(ctx: &Ctx, key: &IntentKey) {
+    let ctx = &ctx.settling();
     let mut pause = ctx.limits.first_pause;
     for _ in 0..ctx.limits.chase_looks {
         sleep(pause).await;

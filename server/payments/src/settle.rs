@@ -41,6 +41,7 @@ impl From<&Intent> for Target {
 /// # Errors
 /// When the database cannot answer. Applying the same fact again is safe.
 pub async fn apply(ctx: &Ctx, target: &Target, fact: &Fact) -> Result<Standing, StoreError> {
+    let ctx = &ctx.settling();
     let moved = match fact {
         Fact::Charged(charge) => charged(ctx, target, charge).await?,
         Fact::Declined(decline) => {

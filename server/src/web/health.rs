@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use axum::{extract::State, response::IntoResponse};
 use http::StatusCode;
-use sqlx::{Connection as _, PgPool};
 
 use crate::shop::Shop;
 
@@ -16,17 +15,13 @@ pub async fn livez() -> &'static str {
     "ok\n"
 }
 
-/// The process can take a payment: the database answers.
+/// The process can take a payment: the database answers and takes writes.
 pub async fn readyz(State(shop): State<Shop>) -> impl IntoResponse {
-    let asked = tokio::time::timeout(Duration::from_secs(READINESS_WAIT_SECONDS), ping(&shop.ctx.pool));
+    let asked = tokio::time::timeout(Duration::from_secs(READINESS_WAIT_SECONDS), shop.ctx.pool.takes_writes());
     match asked.await {
-        Ok(Ok(())) => (StatusCode::OK, "ready\n"),
-        Ok(Err(_)) | Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer\n"),
+        Ok(true) => (StatusCode::OK, "ready\n"),
+        Ok(false) | Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the database takes no writes\n"),
     }
-}
-
-async fn ping(pool: &PgPool) -> Result<(), sqlx::Error> {
-    pool.acquire().await?.ping().await
 }
 
 /// Which build this is.

@@ -1,13 +1,11 @@
 //! All SQL of the catalogue.
 
-use sqlx::PgPool;
-
 use crate::{
     catalog::Product,
     ids::Sku,
     limits::MAX_PRODUCTS,
     money::{Currency, Money},
-    pool::StoreError,
+    pool::{Pool, StoreError},
 };
 
 /// A row of `products`.
@@ -37,7 +35,7 @@ impl TryFrom<ProductRow> for Product {
     }
 }
 
-pub(crate) async fn list_all(pool: &PgPool) -> Result<Vec<ProductRow>, sqlx::Error> {
+pub(crate) async fn list_all(pool: &Pool) -> Result<Vec<ProductRow>, sqlx::Error> {
     sqlx::query_as!(
         ProductRow,
         "select sku, name, description, picture, currency, price_minor, stock
@@ -50,7 +48,7 @@ pub(crate) async fn list_all(pool: &PgPool) -> Result<Vec<ProductRow>, sqlx::Err
     .await
 }
 
-pub(crate) async fn list_by_sku(pool: &PgPool, skus: &[String]) -> Result<Vec<ProductRow>, sqlx::Error> {
+pub(crate) async fn list_by_sku(pool: &Pool, skus: &[String]) -> Result<Vec<ProductRow>, sqlx::Error> {
     sqlx::query_as!(
         ProductRow,
         "select sku, name, description, picture, currency, price_minor, stock

@@ -186,7 +186,7 @@ fn tick_for_those_who_wait(ctx: &Ctx) {
     if ctx.waiters.ticking.swap(true, Ordering::AcqRel) {
         return;
     }
-    let ctx = ctx.clone();
+    let ctx = ctx.settling();
     ctx.clone().detach(async move {
         // Cleared also when the task panics, so that the next one who waits starts another.
         let ticking = Ticking(Arc::clone(&ctx.waiters));

@@ -1,6 +1,5 @@
 //! All SQL of orders.
 
-use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -8,7 +7,7 @@ use crate::{
     ids::{CartId, Email, IntentId, OrderId, OrderToken, Reference, Sku},
     money::{Currency, Money},
     order::{Line, Order, OrderState, Payment},
-    pool::StoreError,
+    pool::{Pool, StoreError},
     provider::{ProviderChargeId, ProviderPaymentIntentId},
 };
 
@@ -81,7 +80,7 @@ pub(crate) struct Placing<'a> {
 ///
 /// The statement does all or nothing: where a product has too few pieces, the check on `products.stock` undoes the order
 /// too. Products are locked in order of SKU, so that two orders of the same products cannot deadlock.
-pub(crate) async fn place(pool: &PgPool, new: &Placing<'_>) -> Result<(), sqlx::Error> {
+pub(crate) async fn place(pool: &Pool, new: &Placing<'_>) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "with placed as (
             insert into orders
@@ -133,7 +132,7 @@ pub(crate) async fn place(pool: &PgPool, new: &Placing<'_>) -> Result<(), sqlx::
 }
 
 pub(crate) async fn find_by_content(
-    pool: &PgPool,
+    pool: &Pool,
     cart: CartId,
     content_hash: &[u8],
 ) -> Result<Option<OrderRow>, sqlx::Error> {
@@ -151,7 +150,7 @@ pub(crate) async fn find_by_content(
 }
 
 pub(crate) async fn find_by_cart(
-    pool: &PgPool,
+    pool: &Pool,
     cart: CartId,
     currency: Currency,
 ) -> Result<Option<OrderRow>, sqlx::Error> {
@@ -170,7 +169,7 @@ pub(crate) async fn find_by_cart(
     .await
 }
 
-pub(crate) async fn find_by_token(pool: &PgPool, token: &OrderToken) -> Result<Option<OrderRow>, sqlx::Error> {
+pub(crate) async fn find_by_token(pool: &Pool, token: &OrderToken) -> Result<Option<OrderRow>, sqlx::Error> {
     sqlx::query_as!(
         OrderRow,
         "select id, token, reference, cart_id, currency, amount_minor, state, offered_intent, provider_payment_intent,
@@ -186,7 +185,7 @@ pub(crate) async fn find_by_token(pool: &PgPool, token: &OrderToken) -> Result<O
 /// Remembers the provider's payment intent, once: where a rival was faster, its id stands and is returned. Gives nothing where
 /// the one that was created has been cancelled meanwhile.
 pub(crate) async fn adopt_payment_intent(
-    pool: &PgPool,
+    pool: &Pool,
     order: OrderId,
     payment_intent: &ProviderPaymentIntentId,
     retired: i32,
@@ -228,7 +227,7 @@ impl LineRow {
     }
 }
 
-pub(crate) async fn list_lines(pool: &PgPool, order: OrderId) -> Result<Vec<LineRow>, sqlx::Error> {
+pub(crate) async fn list_lines(pool: &Pool, order: OrderId) -> Result<Vec<LineRow>, sqlx::Error> {
     sqlx::query_as!(
         LineRow,
         "select sku, name, picture, quantity, unit_minor from order_lines where order_id = $1 order by position",

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::{
@@ -11,7 +10,7 @@ use crate::{
     intent::{IntentKey, State},
     limits::Limits,
     money::{Currency, Money},
-    pool::StoreError,
+    pool::{Pool, StoreError},
     provider::ProviderPaymentIntentId,
 };
 
@@ -69,11 +68,7 @@ pub(crate) fn seconds(duration: Duration) -> f64 {
 }
 
 /// Claims this intent, if it is unresolved and nobody owns it.
-pub(crate) async fn claim_one(
-    pool: &PgPool,
-    limits: &Limits,
-    key: &IntentKey,
-) -> Result<Option<ClaimRow>, sqlx::Error> {
+pub(crate) async fn claim_one(pool: &Pool, limits: &Limits, key: &IntentKey) -> Result<Option<ClaimRow>, sqlx::Error> {
     sqlx::query_as!(
         ClaimRow,
         r#"update intents
@@ -101,7 +96,7 @@ pub(crate) async fn claim_one(
 
 /// Claims intents that are due and that nobody owns; what a rival is claiming is passed over. What waits for a person at the
 /// bank comes last, so that many abandoned bank steps cannot keep a customer waiting whose outcome is unknown.
-pub(crate) async fn claim_due(pool: &PgPool, limits: &Limits) -> Result<Vec<ClaimRow>, sqlx::Error> {
+pub(crate) async fn claim_due(pool: &Pool, limits: &Limits) -> Result<Vec<ClaimRow>, sqlx::Error> {
     sqlx::query_as!(
         ClaimRow,
         r#"with due as (

@@ -4,7 +4,6 @@ pub(crate) mod claim;
 pub(crate) mod reserve;
 pub(crate) mod settle;
 
-use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -12,7 +11,7 @@ use super::{Archive, Intent, IntentKey, Standing, State};
 use crate::{
     ids::{IntentId, OrderId},
     money::{Currency, Money},
-    pool::StoreError,
+    pool::{Pool, StoreError},
     provider::{ContinueUrl, DeclineReason, ProviderChargeId, ProviderPaymentIntentId},
 };
 
@@ -82,7 +81,7 @@ impl State {
     }
 }
 
-pub(crate) async fn find(pool: &PgPool, key: &IntentKey) -> Result<Option<IntentRow>, sqlx::Error> {
+pub(crate) async fn find(pool: &Pool, key: &IntentKey) -> Result<Option<IntentRow>, sqlx::Error> {
     sqlx::query_as!(
         IntentRow,
         "select order_id, id, amount_minor, currency, created_at, state, continue_url, charge, paid_at, decline,
@@ -99,7 +98,7 @@ pub(crate) async fn find(pool: &PgPool, key: &IntentKey) -> Result<Option<Intent
 
 /// A payment intent belongs to one order, whose intents confirm it one after the other.
 pub(crate) async fn find_by_payment_intent(
-    pool: &PgPool,
+    pool: &Pool,
     payment_intent: &ProviderPaymentIntentId,
 ) -> Result<Option<IntentRow>, sqlx::Error> {
     sqlx::query_as!(
@@ -118,7 +117,7 @@ pub(crate) async fn find_by_payment_intent(
 
 /// At most three: the live one, the newest that failed, and the one asked for.
 pub(crate) async fn list_telling(
-    pool: &PgPool,
+    pool: &Pool,
     order: OrderId,
     asked: Option<IntentId>,
 ) -> Result<Vec<IntentRow>, sqlx::Error> {
@@ -148,7 +147,7 @@ pub(crate) async fn list_telling(
 }
 
 /// Those of the payments that are no longer pending.
-pub(crate) async fn list_moved(pool: &PgPool, keys: &[IntentKey]) -> Result<Vec<IntentRow>, sqlx::Error> {
+pub(crate) async fn list_moved(pool: &Pool, keys: &[IntentKey]) -> Result<Vec<IntentRow>, sqlx::Error> {
     let orders: Vec<Uuid> = keys.iter().map(|key| key.order.as_uuid()).collect();
     let intents: Vec<Uuid> = keys.iter().map(|key| key.intent.as_uuid()).collect();
     sqlx::query_as!(

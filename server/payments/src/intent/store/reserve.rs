@@ -1,6 +1,5 @@
 //! Reserve and release: the statement in front of every charge, and the one that takes it back when nothing was sent.
 
-use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -9,6 +8,7 @@ use crate::{
     ids::{Email, IntentId, OrderToken},
     intent::{IntentKey, fingerprint::Fingerprint},
     money::Money,
+    pool::Pool,
 };
 
 /// What [`reserve`] writes.
@@ -78,7 +78,7 @@ impl Reserved {
 /// One statement and one commit. Where a rival's reserve is under way, it waits for the rival's commit and then inserts nothing;
 /// the rival's row is newer than this statement's view, so that neither shows, and it has to be run again. The lock on the
 /// order, which the foreign key would take anyhow, makes sure that the order is still open when the row is written.
-pub(crate) async fn reserve(pool: &PgPool, new: &Reserving<'_>) -> Result<Option<Reserved>, sqlx::Error> {
+pub(crate) async fn reserve(pool: &Pool, new: &Reserving<'_>) -> Result<Option<Reserved>, sqlx::Error> {
     sqlx::query_as!(
         Reserved,
         r#"with the_order as (
@@ -149,7 +149,7 @@ pub(crate) async fn reserve(pool: &PgPool, new: &Reserving<'_>) -> Result<Option
 }
 
 /// Takes a reservation back, since its request provably never left. Returns whether there was one to take back.
-pub(crate) async fn release(pool: &PgPool, key: &IntentKey, fence: i64) -> Result<bool, sqlx::Error> {
+pub(crate) async fn release(pool: &Pool, key: &IntentKey, fence: i64) -> Result<bool, sqlx::Error> {
     let released = sqlx::query!(
         "delete from intents
         where operation = $1 and order_id = $2 and id = $3 and fence = $4 and state = 'pending'",

@@ -3,7 +3,6 @@
 //! Each is guarded by "not final" and, where the caller is an executor, by its fence. Which moves there are says
 //! [`crate::intent::MOVES`]; the trigger on `intents` refuses all others.
 
-use sqlx::PgPool;
 use time::OffsetDateTime;
 
 use super::claim::seconds;
@@ -12,6 +11,7 @@ use crate::{
     intent::{IntentKey, archive::Answer},
     limits::Limits,
     money::Money,
+    pool::Pool,
     provider::{ContinueUrl, DeclineReason, ProviderCharge, ProviderChargeId},
 };
 
@@ -23,7 +23,7 @@ fn status(answer: &Answer) -> i16 {
 ///
 /// The charge's money is part of the guard, so that another amount than agreed never passes for a payment.
 pub(crate) async fn succeed(
-    pool: &PgPool,
+    pool: &Pool,
     key: &IntentKey,
     fence: Option<i64>,
     charged: (&ProviderChargeId, Money, OffsetDateTime),
@@ -98,7 +98,7 @@ pub(crate) struct Failing<'a> {
 
 /// Not paid: intent, archive, the next offered UUID and the event. Returns when it failed, if it moved.
 pub(crate) async fn fail(
-    pool: &PgPool,
+    pool: &Pool,
     key: &IntentKey,
     fence: Option<i64>,
     failing: &Failing<'_>,
@@ -148,7 +148,7 @@ pub(crate) async fn fail(
 
 /// The bank wants to see the customer; nobody owns the intent while it does. Returns whether the intent is there now.
 pub(crate) async fn wait_for_bank(
-    pool: &PgPool,
+    pool: &Pool,
     limits: &Limits,
     key: &IntentKey,
     fence: Option<i64>,
@@ -175,7 +175,7 @@ pub(crate) async fn wait_for_bank(
 /// Nobody knows: `pending` becomes `unknown`, `action_required` stays. The owner lets go, and the next look is due after a
 /// pause that doubles with each, and at the deadline in any case. Returns the state that the intent has now.
 pub(crate) async fn rest(
-    pool: &PgPool,
+    pool: &Pool,
     limits: &Limits,
     key: &IntentKey,
     fence: Option<i64>,
@@ -205,7 +205,7 @@ pub(crate) async fn rest(
 }
 
 /// Another amount or currency than agreed: told once, booked nowhere.
-pub(crate) async fn doubt_amount(pool: &PgPool, key: &IntentKey, charge: &ProviderCharge) -> Result<(), sqlx::Error> {
+pub(crate) async fn doubt_amount(pool: &Pool, key: &IntentKey, charge: &ProviderCharge) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "insert into discrepancies (
             kind, operation, order_id, intent_id, charge,
@@ -230,7 +230,7 @@ pub(crate) async fn doubt_amount(pool: &PgPool, key: &IntentKey, charge: &Provid
 /// Money for an intent that has an end already: told once; booked, if the intent has no other charge; the order becomes paid, if
 /// the amount is the order's. The archived answer stays. A charge that is booked already is no news.
 pub(crate) async fn book_late(
-    pool: &PgPool,
+    pool: &Pool,
     key: &IntentKey,
     charge: &ProviderCharge,
     paid_at: OffsetDateTime,
