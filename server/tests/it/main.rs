@@ -7,6 +7,7 @@
 mod bad_input;
 mod cart_and_order;
 mod database;
+mod database_goes_away;
 mod deadline;
 mod house;
 mod lost_answers;

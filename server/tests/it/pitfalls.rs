@@ -81,21 +81,6 @@ async fn pitfall_11_no_transaction_is_open_while_the_provider_works(db: PgPool) 
     house.assert_books_balance().await;
 }
 
-/// A server that only reads, as a standby does, decides no payment.
-#[sqlx::test(migrator = "payments::MIGRATOR")]
-async fn pitfall_13_a_database_that_only_reads_decides_no_payment(db: PgPool) {
-    let house = House::new(db.clone()).await;
-    let order = house.order("mug").await;
-    set_for_database(&db, "default_transaction_read_only = on").await;
-    let standby = House::new(db.clone()).await;
-    let refused = standby.pay(&order, &uuid(), GOOD_CARD).await;
-    assert!(refused.assert_refused(503, "unavailable").retry_after.is_some());
-    assert_eq!(standby.sandbox.confirms(&standby.http).await, 0);
-    house.assert_not_charged(&order).await;
-    house.pay(&order, &uuid(), GOOD_CARD).await.assert_succeeded();
-    house.assert_charged_once(&order).await;
-}
-
 /// "One live intent per order" must not depend on a clock: an index that did would not be allowed, or would forget.
 #[sqlx::test(migrator = "payments::MIGRATOR")]
 async fn pitfall_16_the_constraint_knows_states_and_no_time(db: PgPool) {

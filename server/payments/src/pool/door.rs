@@ -147,10 +147,15 @@ impl Drop for Held {
         // The driver's own way back, which drains what is pending and asks for a sign of life; the driver would wait for
         // that without a bound. Dropped before its end, it closes the connection.
         let back = connection.return_to_pool();
+        let mut aged = self.shared.freshness.listener();
         if tokio::runtime::Handle::try_current().is_ok() {
             drop(self.shared.tasks.spawn(async move {
-                if timeout(DRAIN_PATIENCE, back).await.is_err() {
-                    tracing::warn!("a connection to the database did not become idle in time and was closed");
+                tokio::select! {
+                    back = timeout(DRAIN_PATIENCE, back) => if back.is_err() {
+                        tracing::warn!("a connection to the database did not become idle in time and was closed");
+                    },
+                    // It would be closed at its next use; and what it waits for may never come.
+                    _ = aged.changed() => {}
                 }
                 drop(place);
             }));

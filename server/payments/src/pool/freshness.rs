@@ -5,18 +5,25 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 /// Which connections are still good, and when the last statement was answered. Times are microseconds since the pool was made.
 pub(super) struct Freshness {
     since: Instant,
     oldest: AtomicU64,
+    /// Told when connections became old, to those who still hope for an answer on one.
+    aged: watch::Sender<()>,
     answered: AtomicU64,
 }
 
 impl Freshness {
     pub(super) fn new() -> Self {
-        Self { since: Instant::now(), oldest: AtomicU64::new(0), answered: AtomicU64::new(0) }
+        Self {
+            since: Instant::now(),
+            oldest: AtomicU64::new(0),
+            aged: watch::Sender::new(()),
+            answered: AtomicU64::new(0),
+        }
     }
 
     fn micros(&self, when: Instant) -> u64 {
@@ -26,6 +33,12 @@ impl Freshness {
     /// From now on, no connection is used that was made before.
     pub(super) fn forget_older(&self) {
         self.oldest.fetch_max(self.micros(Instant::now()), Ordering::AcqRel);
+        self.aged.send_replace(());
+    }
+
+    /// Hears when the connections of now have become old.
+    pub(super) fn listener(&self) -> watch::Receiver<()> {
+        self.aged.subscribe()
     }
 
     pub(super) fn is_fresh(&self, age: Duration) -> bool {
