@@ -18,10 +18,12 @@ mod postmaster;
 mod process;
 mod programs;
 mod supervisor;
+mod tools;
 
 use std::path::{Path, PathBuf};
 
 pub use error::EmbeddedPostgresError;
+pub use tools::Tools;
 
 use crate::{home::Home, postmaster::Postmaster, programs::Programs, supervisor::Supervisor};
 

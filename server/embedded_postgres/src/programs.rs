@@ -48,14 +48,7 @@ impl Programs {
     /// The newest that fits the cluster: its own major version, if there is a cluster.
     pub(crate) async fn find(home: &Home) -> Result<Self, Error> {
         let major = cluster_major(&home.cluster())?;
-        let mut found = Vec::new();
-        for folder in candidates(&home.file("programs")).await {
-            if let Some(version) = version_of(&folder, home.account).await {
-                tracing::debug!("found PostgreSQL {version} in {}", folder.display());
-                found.push(Self { folder, version });
-            }
-        }
-        if let Some(newest) = newest_that_fits(found, major) {
+        if let Some(newest) = Self::installed(&home.file("programs"), home.account, major).await {
             return Ok(newest);
         }
         let (folder, wanted) = (download::fetch(&home.file("programs"), major).await?, download::wanted(major));
@@ -64,6 +57,18 @@ impl Programs {
             cause: format!("what came into {} does not run here", folder.display()),
         })?;
         Ok(Self { folder, version })
+    }
+
+    /// The newest that is installed, or was downloaded into this folder before.
+    pub(crate) async fn installed(downloads: &Path, account: Account, major: Option<u32>) -> Option<Self> {
+        let mut found = Vec::new();
+        for folder in candidates(downloads).await {
+            if let Some(version) = version_of(&folder, account).await {
+                tracing::debug!("found PostgreSQL {version} in {}", folder.display());
+                found.push(Self { folder, version });
+            }
+        }
+        newest_that_fits(found, major)
     }
 
     pub(crate) fn program(&self, name: &str) -> PathBuf {

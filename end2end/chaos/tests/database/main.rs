@@ -1,0 +1,64 @@
+//! Takes the database away from the release binary: killed, paused, failed over, full. One case after the other, each with
+//! servers of its own, and a line for each. `cargo test -p chaos --test database -- p4 p5` runs those whose names hold one of
+//! the words.
+//!
+//! Every case ends with the books: what the provider charged, what the rows say and what people were told agree.
+#![expect(clippy::print_stdout, reason = "the lines are what this program is for")]
+
+mod disk;
+mod failover;
+mod gone;
+mod stand;
+
+use std::{process::ExitCode, time::Duration};
+
+use futures::future::BoxFuture;
+use tokio::time::{Instant, timeout};
+
+/// One case: the making of its servers, its outage, and a lot of patience for a busy machine.
+const CASE_SECONDS_MAX: Duration = Duration::from_mins(2);
+
+type Case = (&'static str, fn() -> BoxFuture<'static, anyhow::Result<String>>);
+
+/// All cases: the fault's number, and what is promised under it.
+const CASES: &[Case] = &[
+    ("p1_a_backend_killed_hard_takes_all_others_with_it_and_no_payment", || Box::pin(gone::backend_killed())),
+    ("p2_a_postmaster_killed_hard_again_and_again_loses_nothing_that_was_answered", || Box::pin(gone::server_killed())),
+    ("p6_a_server_that_stands_still_for_10_s_is_told_within_9_s_and_charges_nothing", || {
+        Box::pin(gone::server_paused())
+    }),
+    ("p4_what_was_paid_stays_paid_on_the_promoted_standby", || Box::pin(failover::standby_promoted())),
+    ("p5_a_row_that_the_failover_lost_is_reserved_again_and_charged_once", || Box::pin(failover::wait_cancelled())),
+    ("p7_a_full_disk_refuses_the_reserve_and_delays_the_settle", || Box::pin(disk::data_full())),
+    ("p7_a_full_log_takes_the_server_down_and_no_payment_with_it", || Box::pin(disk::log_full())),
+];
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
+    let (mut passed, mut failed, began) = (0, 0, Instant::now());
+    for (name, case) in CASES.iter().filter(|(name, _)| wanted(name)) {
+        let since = Instant::now();
+        let end = timeout(CASE_SECONDS_MAX, case()).await;
+        let seconds = since.elapsed().as_secs_f32();
+        match end {
+            Ok(Ok(seen)) => {
+                passed += 1;
+                println!("ok     {name} ({seconds:.1} s): {seen}");
+            }
+            Ok(Err(error)) => {
+                failed += 1;
+                println!("WRONG  {name} ({seconds:.1} s)\n  {error:#}");
+            }
+            Err(_) => {
+                failed += 1;
+                println!("WRONG  {name}: did not end within {CASE_SECONDS_MAX:?}");
+            }
+        }
+    }
+    let word = if failed == 0 && passed > 0 { "ok" } else { "FAILED" };
+    let seconds = began.elapsed().as_secs();
+    println!("test result: {word}. {passed} passed; {failed} failed; finished in {seconds} s");
+    if word == "ok" { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
