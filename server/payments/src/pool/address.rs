@@ -143,7 +143,11 @@ impl FromStr for Address {
         let one = Url::parse(&format!("postgres://{user}{}host{tail}", if user.is_empty() { "" } else { "@" }))
             .or(Err(AddressError::Encoding))?;
 
-        let query = Query::read(&one)?;
+        // A name that is not known may be a part of the password, where that holds a `?` as it is.
+        let query = Query::read(&one).map_err(|error| {
+            let may_tell = matches!(error, AddressError::Unknown(_)) && tail.contains('@');
+            if may_tell { AddressError::Encoding } else { error }
+        })?;
         let written: Vec<(String, String)> =
             named.split(',').filter(|_| !named.is_empty()).map(host_and_port).collect::<Result<_, _>>()?;
         let hosts = if query.hosts.is_empty() {
@@ -304,6 +308,8 @@ mod tests {
         }
         assert_eq!(refused("postgres://u@a:1,b:2,c:3/x?host=d,e"), AddressError::PortCount { hosts: 2, ports: 3 });
         assert_eq!(refused("postgres://u:hunt/er2@db/x"), AddressError::Encoding);
+        assert_eq!(refused("postgres://u:hunt?er2&x=1@db/x"), AddressError::Encoding);
+        assert_eq!(refused("postgres://u:hunt#er2@db/x"), AddressError::Encoding);
         assert_eq!(refused("postgres://u@d%2/x"), AddressError::Encoding);
         assert_eq!(refused("postgres://u@db/x?target_session_attrs=standby"), AddressError::NotThePrimary);
         assert_eq!(refused("postgres://u@db/x?passwrod=hunter2"), AddressError::Unknown("passwrod".to_owned()));
