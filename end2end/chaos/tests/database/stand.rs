@@ -133,8 +133,15 @@ pub async fn open_intents(db: &PgPool) -> anyhow::Result<i64> {
     count(db, "select count(*) from intents where finished_at is null").await
 }
 
+/// Counts. The test's own connections die with the server as well, and are made again.
 pub async fn count(db: &PgPool, sql: &'static str) -> anyhow::Result<i64> {
-    Ok(sqlx::query_scalar(sql).fetch_one(db).await?)
+    let since = Instant::now();
+    loop {
+        match sqlx::query_scalar(sql).fetch_one(db).await {
+            Err(sqlx::Error::Io(_)) if since.elapsed() < Duration::from_secs(2) => sleep(PRESS_PAUSE).await,
+            end => return Ok(end?),
+        }
+    }
 }
 
 /// What `/readyz` says.
