@@ -9,7 +9,7 @@
 
 use std::{future::Future, time::Duration};
 
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::limits::Limits;
 
@@ -23,12 +23,15 @@ mod store;
 
 pub use address::{Address, AddressError};
 pub use connections::{Pool, connect};
-use fault::is_passing;
+use fault::{Fault, is_passing};
 pub use primary::NoPrimary;
 
 /// How long we wait for the answer to one statement: a server that is paused, or behind a line that swallows everything, or
 /// that waits for its standby, keeps no time limit of its own. Longer than the server's own limit, so that mostly it answers.
 const RUN_PATIENCE: Duration = Duration::from_secs(4);
+
+/// What an answer gets that came while this process stood still: the clock is looked at before the network then.
+const AFTER_A_STANDSTILL: Duration = Duration::from_millis(200);
 
 /// The database did not do what was asked. Nothing of the statement is in effect, or it will be found when it is run again.
 #[derive(Debug, thiserror::Error)]
@@ -62,9 +65,14 @@ where
     let started = Instant::now();
     let until = started + limits.statement_patience + RUN_PATIENCE;
     let mut pause = Duration::from_millis(2);
-    for _ in 1..limits.statement_tries {
-        match timeout_at(until, run()).await.unwrap_or_else(|_elapsed| Err(timed_out())) {
-            Err(error) if is_passing(&error) && started.elapsed() < limits.statement_patience => {
+    // The first fault is met again also when the time is over, unless it was the silence that took it: then it is this process
+    // that stood still.
+    let may_repeat = |error: &sqlx::Error, n: u32| {
+        started.elapsed() < limits.statement_patience || (n == 1 && Fault::of(error) != Fault::NoAnswer)
+    };
+    for n in 1..limits.statement_tries {
+        match within(until, run()).await {
+            Err(error) if is_passing(&error) && may_repeat(&error, n) => {
                 tracing::debug!(%error, "running a keyed statement again");
             }
             result => return result,
@@ -72,7 +80,16 @@ where
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_millis(200));
     }
-    timeout_at(until, run()).await.unwrap_or_else(|_elapsed| Err(timed_out()))
+    within(until, run()).await
+}
+
+/// The result of a run, if there is one by then.
+async fn within<T>(until: Instant, run: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    let mut run = std::pin::pin!(run);
+    match timeout_at(until, &mut run).await {
+        Ok(result) => result,
+        Err(_) => timeout(AFTER_A_STANDSTILL, run).await.unwrap_or_else(|_elapsed| Err(timed_out())),
+    }
 }
 
 /// An answer that did not come.
@@ -80,9 +97,11 @@ fn timed_out() -> sqlx::Error {
     sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer from the database in time"))
 }
 
+/// A connection that is of no use.
 fn broken(why: &'static str) -> sqlx::Error {
     sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::NotConnected, why))
 }
+
 /// The name of the constraint that refused the statement, if one did.
 pub(crate) fn refused_by(error: &sqlx::Error) -> Option<&str> {
     error.as_database_error().and_then(sqlx::error::DatabaseError::constraint)
@@ -121,6 +140,19 @@ mod tests {
         .await;
         assert!(result.is_err());
         assert!((2..10).contains(&runs.get()));
+    }
+
+    /// The time is over when the process goes on after a standstill, and its connections were cut meanwhile.
+    #[tokio::test]
+    async fn after_a_standstill_the_statement_is_run_once_more() {
+        let limits = Limits { statement_patience: Duration::ZERO, ..Limits::default() };
+        let runs = Cell::new(0);
+        let result = keyed(&limits, async || {
+            runs.set(runs.get() + 1);
+            if runs.get() == 1 { Err(broken()) } else { Ok(runs.get()) }
+        })
+        .await;
+        assert_eq!(result.expect("the second run succeeds"), 2);
     }
 
     #[tokio::test]

@@ -17,13 +17,13 @@ use sqlx::{
 };
 use tokio::{
     sync::OwnedSemaphorePermit,
-    time::{Instant, error::Elapsed, timeout, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use super::{
     Pool, RUN_PATIENCE,
     connections::{ACQUIRE_TIMEOUT, Lane, Shared},
-    timed_out,
+    within,
 };
 
 /// How long a connection whose statement was given up may take to become idle again before it is closed. Longer than a pause
@@ -42,7 +42,9 @@ impl<'p> Executor<'p> for &'_ Pool {
         let pool = self.clone();
         let whole = async move {
             let mut held = pool.acquire().await?;
-            let rows = timeout(RUN_PATIENCE, held.connection()?.fetch_many(query).try_collect::<Vec<_>>()).await;
+            let rows =
+                within(Instant::now() + RUN_PATIENCE, held.connection()?.fetch_many(query).try_collect::<Vec<_>>())
+                    .await;
             held.end(rows)
         };
         // Every result of ours fits in memory; whoever reads it slowly holds no connection.
@@ -57,7 +59,7 @@ impl<'p> Executor<'p> for &'_ Pool {
         let pool = self.clone();
         Box::pin(async move {
             let mut held = pool.acquire().await?;
-            let row = timeout(RUN_PATIENCE, held.connection()?.fetch_optional(query)).await;
+            let row = within(Instant::now() + RUN_PATIENCE, held.connection()?.fetch_optional(query)).await;
             held.end(row)
         })
     }
@@ -69,7 +71,8 @@ impl<'p> Executor<'p> for &'_ Pool {
         let pool = self.clone();
         Box::pin(async move {
             let mut held = pool.acquire().await?;
-            let prepared = timeout(RUN_PATIENCE, held.connection()?.prepare_with(sql, parameters)).await;
+            let prepared =
+                within(Instant::now() + RUN_PATIENCE, held.connection()?.prepare_with(sql, parameters)).await;
             held.end(prepared)
         })
     }
@@ -81,7 +84,7 @@ impl<'p> Executor<'p> for &'_ Pool {
         let pool = self.clone();
         Box::pin(async move {
             let mut held = pool.acquire().await?;
-            let described = timeout(RUN_PATIENCE, held.connection()?.describe(sql)).await;
+            let described = within(Instant::now() + RUN_PATIENCE, held.connection()?.describe(sql)).await;
             held.end(described)
         })
     }
@@ -125,8 +128,7 @@ impl Held {
     }
 
     /// The end of a statement: keeps what is heard of the server by it.
-    fn end<T>(mut self, run: Result<Result<T, Error>, Elapsed>) -> Result<T, Error> {
-        let result = run.unwrap_or_else(|_elapsed| Err(timed_out()));
+    fn end<T>(mut self, result: Result<T, Error>) -> Result<T, Error> {
         match &result {
             Ok(_) => self.shared.freshness.answered(),
             Err(error) => {
