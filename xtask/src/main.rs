@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, reason = "a command-line tool answers on standard output")]
 
 mod apt;
+mod bench;
 mod browser;
 mod chromium;
 mod command;
@@ -31,7 +32,7 @@ struct Cli {
     command: Command,
 }
 
-#[derive(Clone, Copy, Subcommand)]
+#[derive(Clone, Subcommand)]
 enum Command {
     /// Build everything and run the shop with its sandbox provider and database, until Ctrl-C.
     Run,
@@ -39,6 +40,12 @@ enum Command {
     Test,
     /// Build the browser's files and the server, and print what the page weighs.
     Build,
+    /// Measure the release binary: payments against pgbench, repeats against a look-up, thousands in flight.
+    Bench {
+        /// What the measurements are told, such as `--quick` or `--only paid`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Describe the queries in `.sqlx` anew, after a change of a query or of the schema.
     Sqlx {
         /// Only tell whether they are up to date.
@@ -53,6 +60,7 @@ fn main() -> ExitCode {
         Command::Run => run::run(),
         Command::Test => return test::test(),
         Command::Build => build(),
+        Command::Bench { arguments } => bench::bench(&arguments),
         Command::Sqlx { check } => sqlx::command(check),
     };
     match end {
