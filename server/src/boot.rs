@@ -177,7 +177,7 @@ impl DatabaseRun {
             Self::Url(url) => url,
         };
         let pool = payments::pool::connect(url, settings.database_pool_size).await.context("DATABASE_URL")?;
-        payments::MIGRATOR.run(&pool).await.context("the schema could not be brought up to date")?;
+        payments::schema::migrate(&pool).await.context("the schema could not be brought up to date")?;
         Ok(pool)
     }
 

@@ -40,8 +40,7 @@ pub mod ids;
 pub mod limits;
 pub mod money;
 pub mod pool;
+pub mod schema;
 
 pub use ctx::Ctx;
-
-/// The schema, as `migrations/` at the root of the repository lays it down.
-pub static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations");
+pub use schema::MIGRATOR;

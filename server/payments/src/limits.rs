@@ -34,6 +34,12 @@ pub const MAX_EMAIL_BYTES: usize = 254;
 /// Longest answer that is archived; ours are under 300 bytes. The database checks the same number.
 pub const MAX_ARCHIVE_BYTES: usize = 4_096;
 
+/// How long a starting replica waits for another one that migrates; above what an index on ten million intents takes.
+pub const MIGRATION_PATIENCE: Duration = Duration::from_mins(10);
+
+/// Pause between two looks of a replica that waits for another's migration.
+pub const MIGRATION_LOOK_PAUSE: Duration = Duration::from_millis(100);
+
 /// Longest frozen request; a confirm is a payment method and an address. The database checks the same number.
 pub const MAX_REQUEST_BYTES: usize = 8_192;
 

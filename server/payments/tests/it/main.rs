@@ -17,6 +17,7 @@ mod notices;
 mod order_free;
 mod orders;
 mod rivals;
+mod schema;
 mod support;
 mod unknown;
 mod who_tells_first;
