@@ -12,7 +12,8 @@
 //! # The phases of a payment
 //!
 //! Reserve ([`pay`]: one statement), confirm ([`provider`]: no transaction open), settle ([`settle`]: one statement that
-//! moves intent, archive, order, ledger and outbox together). What a crash leaves between them, [`recover`] finishes.
+//! moves intent, archive, order, ledger and outbox together). What a crash leaves between them, [`recover`] finishes. Answers that
+//! nobody repeats any more, [`purge`] forgets.
 //!
 //! It knows neither HTTP servers nor pages. Everything from outside is parsed before it comes in, and time, names and network
 //! come from [`Ctx`].
@@ -26,6 +27,7 @@ pub mod settle;
 
 pub mod notice;
 pub mod outcome;
+pub mod purge;
 pub mod recover;
 
 pub mod catalog;

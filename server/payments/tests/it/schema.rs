@@ -38,6 +38,7 @@ async fn fault_k3_this_release_starts_on_the_schema_of_a_later_one(pool: PgPool)
 
     migrate(&pool).await.unwrap();
 
-    let added = "select count(*) from information_schema.columns where table_name = 'intents' and column_name = 'later'";
+    let added =
+        "select count(*) from information_schema.columns where table_name = 'intents' and column_name = 'later'";
     assert_eq!(count(&pool, added).await, 1);
 }
