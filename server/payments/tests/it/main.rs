@@ -16,6 +16,7 @@ mod money_that_does_not_fit;
 mod notices;
 mod order_free;
 mod orders;
+mod previous_release;
 mod purge;
 mod rivals;
 mod schema;
