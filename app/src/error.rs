@@ -35,6 +35,9 @@ pub enum CheckoutError {
     /// This key was used for another request. The first one stands.
     #[error("this intent was used for another request")]
     IntentReused,
+    /// This intent had its end so long ago that the answer is no longer kept. `outcome` is where the order tells it.
+    #[error("the answer to this intent is no longer kept")]
+    Purged { outcome: String },
     /// This intent is still under way.
     #[error("this payment is still under way")]
     InProgress { retry_after_seconds: u32 },
@@ -85,7 +88,7 @@ impl CheckoutError {
             Self::PriceChanged { .. } | Self::InProgress { .. } | Self::OrderTaken { .. } | Self::OutOfStock { .. } => {
                 409
             }
-            Self::OrderClosed => 410,
+            Self::OrderClosed | Self::Purged { .. } => 410,
             Self::NotSent | Self::Unavailable { .. } => 503,
             Self::LostAnswer => 504,
         }
@@ -105,6 +108,7 @@ impl CheckoutError {
             | Self::InvalidField { .. }
             | Self::PriceChanged { .. }
             | Self::IntentReused
+            | Self::Purged { .. }
             | Self::OrderTaken { .. }
             | Self::ReplacesUnfinished
             | Self::OrderClosed
@@ -117,6 +121,7 @@ impl CheckoutError {
     pub fn advice(&self) -> Advice {
         match self {
             Self::IntentReused
+            | Self::Purged { .. }
             | Self::InProgress { .. }
             | Self::OrderTaken { .. }
             | Self::ReplacesUnfinished

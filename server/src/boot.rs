@@ -35,6 +35,8 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_PAUSE_OF_LEASE: f64 = 0.75;
 /// How often expired leases are looked for, in milliseconds: an intent whose server died is finished this much later.
 const RECOVERY_PAUSE_MS: u64 = 1_000;
+/// How often answers whose retention is over are looked for. They are kept for hours, so that a minute more is nothing.
+const PURGE_PAUSE: Duration = Duration::from_mins(1);
 
 /// `payonce serve`.
 ///
@@ -109,11 +111,19 @@ async fn serve_with_database(
             async move { recover(&ctx).await }
         }
     });
+    let purge = worker::repeat("purge", PURGE_PAUSE, stop.clone(), {
+        let ctx = ctx.clone();
+        move || {
+            let ctx = ctx.clone();
+            async move { purge(&ctx).await }
+        }
+    });
     let deadline = serve_until(listener, shop, stop).await?;
 
     ctx.tasks.close();
     within(deadline, "payments in flight; recovery finishes them", ctx.tasks.wait()).await;
     within(deadline, "recovery", recovery).await;
+    within(deadline, "the purge", purge).await;
     provider.stop().await;
     within(deadline + CLOSE_PATIENCE, "connections to the database", ctx.pool.close()).await;
     Ok(())
@@ -153,6 +163,14 @@ async fn recover(ctx: &payments::Ctx) {
     }
 }
 
+async fn purge(ctx: &payments::Ctx) {
+    match payments::purge::run(ctx).await {
+        Ok(0) => {}
+        Ok(intents) => tracing::info!(intents, "purged the archived answers of intents that ended long ago"),
+        Err(error) => tracing::warn!(%error, "could not purge archived answers; they stay until the next run"),
+    }
+}
+
 /// The database, and the cluster if it is ours.
 enum DatabaseRun {
     Embedded(Box<EmbeddedPostgres>),
@@ -177,7 +195,7 @@ impl DatabaseRun {
             Self::Url(url) => url,
         };
         let pool = payments::pool::connect(url, settings.database_pool_size).await.context("DATABASE_URL")?;
-        pool.migrate().await.context("the schema could not be brought up to date")?;
+        payments::schema::migrate(&pool).await.context("the schema could not be brought up to date")?;
         Ok(pool)
     }
 
@@ -244,6 +262,7 @@ fn limits(settings: &Settings) -> Limits {
         longest_look_pause: settings.lease.mul_f64(LOOK_PAUSE_OF_LEASE).min(Limits::default().longest_look_pause),
         unknown_deadline: settings.unknown_deadline,
         provider_key_memory: settings.provider_key_memory,
+        retention: settings.retention,
         ..Limits::default()
     }
 }

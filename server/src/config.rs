@@ -77,6 +77,8 @@ pub struct Settings {
     pub unknown_deadline: Duration,
     /// `PAYONCE_PROVIDER_KEY_MEMORY_MS`: for how long the provider remembers an idempotency key for sure.
     pub provider_key_memory: Duration,
+    /// `PAYONCE_RETENTION_HOURS`: how long a final answer is repeated before it is purged.
+    pub retention: Duration,
     /// `PAYONCE_DATABASE_POOL_SIZE`: connections to the database at most.
     pub database_pool_size: u32,
     /// `PAYONCE_LOG`: a filter as `tracing` reads it.
@@ -159,6 +161,7 @@ impl Settings {
             unknown_deadline: reader.parsed("PAYONCE_UNKNOWN_DEADLINE_MS", |text| milliseconds(text, 500..=3_600_000)),
             provider_key_memory: reader
                 .parsed("PAYONCE_PROVIDER_KEY_MEMORY_MS", |text| milliseconds(text, 0..=2_592_000_000)),
+            retention: reader.parsed("PAYONCE_RETENTION_HOURS", |text| hours(text, 1..=8_760)),
             database_pool_size: reader.parsed("PAYONCE_DATABASE_POOL_SIZE", |text| number(text, 1..=1_000)),
             log: reader.parsed("PAYONCE_LOG", log_filter),
             until_stdin_closes: cli.until_stdin_closes,
@@ -209,6 +212,7 @@ const SETTINGS: &[Setting] = &[
     setting("PAYONCE_LEASE_MS", "20000", "after which another server finishes a payment whose server is gone"),
     setting("PAYONCE_UNKNOWN_DEADLINE_MS", "60000", "by when a payment is cancelled whose outcome is not known"),
     setting("PAYONCE_PROVIDER_KEY_MEMORY_MS", "82800000", "how long the provider remembers idempotency keys"),
+    setting("PAYONCE_RETENTION_HOURS", "24", "how long the answer to a Pay is repeated before it is forgotten"),
     setting("PAYONCE_PUBLIC_URL", "", "the shop's own address; unset: taken from the request"),
     setting("PAYONCE_SITE_ROOT", "target/site", "the built files for the browser"),
     setting("PAYONCE_SHOP_NAME", "Tidewater Goods", "the name on every page"),
@@ -345,6 +349,10 @@ fn number(text: &str, range: RangeInclusive<u32>) -> Result<u32, String> {
 
 fn milliseconds(text: &str, range: RangeInclusive<u32>) -> Result<Duration, String> {
     number(text, range).map(|milliseconds| Duration::from_millis(milliseconds.into()))
+}
+
+fn hours(text: &str, range: RangeInclusive<u32>) -> Result<Duration, String> {
+    number(text, range).map(|hours| Duration::from_hours(hours.into()))
 }
 
 fn log_filter(text: &str) -> Result<String, String> {

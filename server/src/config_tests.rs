@@ -36,6 +36,15 @@ fn every_problem_is_reported_at_once() {
 }
 
 #[test]
+fn answers_are_kept_for_an_hour_at_least_and_a_year_at_most() {
+    assert_eq!(read(&[]).expect("the default works").retention.as_secs(), 24 * 3_600);
+    assert!(read(&[("PAYONCE_RETENTION_HOURS", "8760")]).is_ok());
+    for wrong in ["0", "8761", "-1", "1.5", "24h"] {
+        assert!(problems(&[("PAYONCE_RETENTION_HOURS", wrong)]).contains("from 1 to 8760"), "{wrong}");
+    }
+}
+
+#[test]
 fn an_unknown_setting_is_an_error_with_a_suggestion() {
     assert!(problems(&[("PAYONCE_ADR", "127.0.0.1:1")]).contains("did you mean PAYONCE_ADDR?"));
     assert!(problems(&[("payonce_shop_name", "x")]).contains("did you mean PAYONCE_SHOP_NAME?"));

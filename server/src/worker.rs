@@ -21,7 +21,8 @@ where
     })
 }
 
-/// Runs `step` again and again, `pause` apart, until `stop`.
+/// Runs `step` again and again, about `pause` apart, until `stop`. The pause differs by up to a fifth each time, so that replicas
+/// which start together do not come to the database together for ever.
 pub fn repeat<S, F>(name: &'static str, pause: Duration, stop: CancellationToken, step: S) -> JoinHandle<()>
 where
     S: Fn() -> F + Send + 'static,
@@ -31,7 +32,7 @@ where
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
-                () = tokio::time::sleep(pause) => step().await,
+                () = tokio::time::sleep(pause.mul_f64(rand::random_range(0.8..1.2))) => step().await,
             }
         }
     })

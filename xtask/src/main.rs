@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, reason = "a command-line tool answers on standard output")]
 
 mod apt;
+mod bench;
 mod browser;
 mod chaos;
 mod chromium;
@@ -32,7 +33,7 @@ struct Cli {
     command: Command,
 }
 
-#[derive(Clone, Copy, Subcommand)]
+#[derive(Clone, Subcommand)]
 enum Command {
     /// Build everything and run the shop with its sandbox provider and database, until Ctrl-C.
     Run,
@@ -42,6 +43,12 @@ enum Command {
     Build,
     /// Kill, pause and cut off replicas at every step of a payment, and count what was charged.
     Chaos,
+    /// Measure the release binary: payments against pgbench, repeats against a look-up, thousands in flight.
+    Bench {
+        /// What the measurements are told, such as `--quick` or `--only paid`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Describe the queries in `.sqlx` anew, after a change of a query or of the schema.
     Sqlx {
         /// Only tell whether they are up to date.
@@ -57,6 +64,7 @@ fn main() -> ExitCode {
         Command::Test => return test::test(),
         Command::Build => build(),
         Command::Chaos => chaos::chaos(),
+        Command::Bench { arguments } => bench::bench(&arguments),
         Command::Sqlx { check } => sqlx::command(check),
     };
     match end {

@@ -117,6 +117,7 @@ pub fn error(node: &impl Node) -> Option<CheckoutError> {
             CheckoutError::PriceChanged { shown: money(&node.get("shown")?)?, now: money(&node.get("now")?)? }
         }
         "intent_reused" => CheckoutError::IntentReused,
+        "purged" => CheckoutError::Purged { outcome: text(node, "outcome")? },
         "in_progress" => CheckoutError::InProgress { retry_after_seconds: retry_after_seconds()? },
         "order_taken" => CheckoutError::OrderTaken { intent: text(node, "intent")? },
         "replaces_unfinished" => CheckoutError::ReplacesUnfinished,
@@ -320,6 +321,7 @@ mod tests {
             CheckoutError::InvalidField { field: "email".into(), problem: "E-mail address needs an @".into() },
             CheckoutError::PriceChanged { shown: money_of(1), now: money_of(2) },
             CheckoutError::IntentReused,
+            CheckoutError::Purged { outcome: "/orders/x".into() },
             CheckoutError::InProgress { retry_after_seconds: 2 },
             CheckoutError::OrderTaken { intent: "x".into() },
             CheckoutError::ReplacesUnfinished,

@@ -72,6 +72,12 @@ impl Said {
                 "This order already has a payment",
                 "This page started no second one. The order's page shows the outcome of the first.".to_owned(),
             ),
+            CheckoutError::Purged { .. } => (
+                "already_sent",
+                "Already sent",
+                "This payment ended a while ago",
+                "This page started no new one. The order's page shows how it ended.".to_owned(),
+            ),
             CheckoutError::InProgress { .. } | CheckoutError::LostAnswer => (
                 "unknown",
                 "We're checking",
@@ -131,6 +137,7 @@ fn ways_on(error: &CheckoutError, order: Option<&str>) -> impl IntoView + use<> 
         | CheckoutError::NotSent
         | CheckoutError::Unavailable { .. } => ((checkout, "Back to payment".to_owned()), (cart(), "Back to cart")),
         CheckoutError::IntentReused
+        | CheckoutError::Purged { .. }
         | CheckoutError::OrderTaken { .. }
         | CheckoutError::ReplacesUnfinished
         | CheckoutError::InProgress { .. }

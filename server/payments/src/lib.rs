@@ -12,7 +12,8 @@
 //! # The phases of a payment
 //!
 //! Reserve ([`pay`]: one statement), confirm ([`provider`]: no transaction open), settle ([`settle`]: one statement that
-//! moves intent, archive, order, ledger and outbox together). What a crash leaves between them, [`recover`] finishes.
+//! moves intent, archive, order, ledger and outbox together). What a crash leaves between them, [`recover`] finishes. Answers that
+//! nobody repeats any more, [`purge`] forgets.
 //!
 //! It knows neither HTTP servers nor pages. Everything from outside is parsed before it comes in, and time, names and network
 //! come from [`Ctx`].
@@ -26,6 +27,7 @@ pub mod settle;
 
 pub mod notice;
 pub mod outcome;
+pub mod purge;
 pub mod recover;
 
 pub mod catalog;
@@ -40,8 +42,7 @@ pub mod ids;
 pub mod limits;
 pub mod money;
 pub mod pool;
+pub mod schema;
 
 pub use ctx::Ctx;
-
-/// The schema, as `migrations/` at the root of the repository lays it down.
-pub static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations");
+pub use schema::MIGRATOR;

@@ -34,6 +34,15 @@ pub const MAX_EMAIL_BYTES: usize = 254;
 /// Longest answer that is archived; ours are under 300 bytes. The database checks the same number.
 pub const MAX_ARCHIVE_BYTES: usize = 4_096;
 
+/// How long a starting replica waits for another one that migrates; above what an index on ten million intents takes.
+pub const MIGRATION_PATIENCE: Duration = Duration::from_mins(10);
+
+/// Pause between two looks of a replica that waits for another's migration.
+pub const MIGRATION_LOOK_PAUSE: Duration = Duration::from_millis(100);
+
+/// Most batches of one run of the purge: a backlog of a million is gone within a few runs, and no run lasts for ever.
+pub const PURGE_BATCHES: usize = 200;
+
 /// Longest frozen request; a confirm is a payment method and an address. The database checks the same number.
 pub const MAX_REQUEST_BYTES: usize = 8_192;
 
@@ -67,6 +76,11 @@ pub struct Limits {
     pub unknown_deadline: Duration,
     /// How many due intents one run of recovery claims: each is one call to the provider, and they run side by side.
     pub recovery_batch: i64,
+    /// How long a final answer is repeated; then it is purged, and a late repeat gets 410. A day, as at the provider: no honest
+    /// client retries for longer.
+    pub retention: Duration,
+    /// How many intents one statement of the purge turns into tombstones: some tens of milliseconds of work.
+    pub purge_batch: i64,
     /// Pause between two batched queries for intents that another replica runs.
     pub waiters_tick: Duration,
     /// How long a keyed statement is repeated after a fault of connection or concurrency, before the charge. Below what a
@@ -93,6 +107,8 @@ impl Default for Limits {
             provider_key_memory: Duration::from_hours(23),
             unknown_deadline: Duration::from_mins(1),
             recovery_batch: 20,
+            retention: Duration::from_hours(24),
+            purge_batch: 1_000,
             waiters_tick: Duration::from_millis(75),
             statement_patience: Duration::from_secs(3),
             statement_tries: 40,

@@ -8,7 +8,7 @@ use crate::{
     ids::{Email, IntentId, OrderId, OrderToken},
     intent::{
         self, Fact, Intent, IntentKey, Standing, State,
-        archive::{Answer, Archive, present_answer},
+        archive::{Answer, Archive, Archived, present_answer},
         fingerprint::Fingerprint,
         store::reserve::{self as store, Reserved, Reserving, reserve},
         waiters::{News, Waiting, Working},
@@ -65,6 +65,9 @@ pub enum PayError {
     /// This key was used for another request; that one stands.
     #[error("this intent was used for another request")]
     Reused,
+    /// The intent was final, and its archived answer is purged. How it ended is at the address of this order.
+    #[error("the answer to this intent is no longer kept")]
+    Purged(OrderToken),
     /// The intent is under way, and the wait is over.
     #[error("this payment is still under way")]
     InProgress,
@@ -101,7 +104,7 @@ pub enum PayError {
 /// See [`PayError`].
 pub async fn pay(ctx: &Ctx, request: PayRequest) -> Result<PayAnswer, PayError> {
     let until = Instant::now() + ctx.limits.pay_wait;
-    let intent = request.intent;
+    let (intent, order) = (request.intent, request.order.clone());
 
     // Reserve, and if that makes us the owner, go on to confirm and settle, in a task that no caller can stop.
     let task = ctx.clone();
@@ -115,9 +118,10 @@ pub async fn pay(ctx: &Ctx, request: PayRequest) -> Result<PayAnswer, PayError> 
     match waiting.until(ctx, until).await {
         Some(News::Released) => Err(PayError::NotSent),
         None | Some(News::Standing(Standing::Pending)) => Err(PayError::InProgress),
-        Some(News::Standing(standing)) => {
-            Ok(PayAnswer { answer: present_answer(intent, money, &standing), replayed: false })
-        }
+        Some(News::Standing(standing)) => match present_answer(intent, money, &standing) {
+            Some(answer) => Ok(PayAnswer { answer, replayed: false }),
+            None => Err(PayError::Purged(order)),
+        },
     }
 }
 
@@ -156,8 +160,10 @@ async fn reserve_and_execute(ctx: &Ctx, request: &PayRequest) -> Result<Reservat
                 return Ok(Reservation::Mine(waiting, money));
             }
             Decision::WasThere(intent) => {
-                if let Some(archive) = intent.standing.archive() {
-                    return Ok(Reservation::Replay(archive.clone()));
+                match intent.standing.archive() {
+                    Some(Archived::Kept(archive)) => return Ok(Reservation::Replay(archive.clone())),
+                    Some(Archived::Purged) => return Err(PayError::Purged(request.order.clone())),
+                    None => {}
                 }
                 let waiting = ctx.waiters.wait_for(intent.key);
                 ctx.waiters.publish(&intent.key, News::Standing(intent.standing));
@@ -208,7 +214,8 @@ fn decide(reserved: Option<Reserved>, asked: &Reserving<'_>) -> Result<Decision,
         }));
     }
     if let Some(fingerprint) = &found.fingerprint {
-        if fingerprint.as_slice() != asked.fingerprint.as_bytes() {
+        // A purged key is gone for every request, whatever it was used for.
+        if fingerprint.as_slice() != asked.fingerprint.as_bytes() && found.purged_at.is_none() {
             return Err(PayError::Reused);
         }
         let row = found.into_intent(asked.intent).ok_or(StoreError::Impossible("intent"))?;

@@ -9,7 +9,7 @@ use crate::{
     Ctx,
     intent::{
         self, Effect, Fact, Intent, IntentKey, ProvenNotCharged, Standing, State,
-        archive::{Archive, whole_seconds},
+        archive::{Archive, Archived, whole_seconds},
         moves::effect_of,
         store::settle::{self as store, Failing},
         waiters::News,
@@ -97,7 +97,9 @@ async fn charged(ctx: &Ctx, target: &Target, charge: &ProviderCharge) -> Result<
     let what = (&charge.id, charge.money, paid_at);
     let run = || store::succeed(&ctx.pool, &target.key, target.fence, what, archive.answer());
     match keyed(&ctx.limits, run).await {
-        Ok(true) => Ok(Some(Standing::Succeeded { charge: charge.id.clone(), paid_at, archive })),
+        Ok(true) => {
+            Ok(Some(Standing::Succeeded { charge: charge.id.clone(), paid_at, archive: Archived::Kept(archive) }))
+        }
         Ok(false) => Ok(None),
         Err(error) if is_charge_of_another(&error) => {
             not_charged(ctx, target, ProvenNotCharged::charge_is_of_another_intent()).await
@@ -125,7 +127,7 @@ async fn failed(
     let next_offered = ctx.ids.intent();
     let failing = Failing { reason, answer: archive.answer(), next_offered, retires_payment_intent };
     let failed_at = keyed(&ctx.limits, || store::fail(&ctx.pool, &target.key, target.fence, &failing)).await?;
-    Ok(failed_at.map(|failed_at| Standing::Failed { reason, failed_at, archive: archive.clone() }))
+    Ok(failed_at.map(|failed_at| Standing::Failed { reason, failed_at, archive: Archived::Kept(archive.clone()) }))
 }
 
 /// Where an intent stands that the fact did not move. Money that does not fit there becomes a discrepancy.

@@ -37,6 +37,7 @@ pub fn pay_error(error: PayError) -> CheckoutError {
     match error {
         PayError::NotFound => CheckoutError::NotFound,
         PayError::Reused => CheckoutError::IntentReused,
+        PayError::Purged(order) => CheckoutError::Purged { outcome: format!("/orders/{}", order.expose()) },
         PayError::InProgress => CheckoutError::InProgress { retry_after_seconds: RETRY_AFTER_SECONDS },
         PayError::OrderTaken(intent) => CheckoutError::OrderTaken { intent: intent.to_string() },
         PayError::OrderClosed => CheckoutError::OrderClosed,

@@ -15,5 +15,6 @@ mod lost_commits;
 mod pages;
 mod pay;
 mod pitfalls;
+mod purge;
 mod repeats;
 mod tidy;

@@ -191,6 +191,7 @@ impl Machine {
             | CheckoutError::OutOfStock { .. }
             | CheckoutError::NotFound
             | CheckoutError::IntentReused
+            | CheckoutError::Purged { .. }
             | CheckoutError::InProgress { .. }
             | CheckoutError::OrderTaken { .. }
             | CheckoutError::ReplacesUnfinished

@@ -138,10 +138,11 @@ fn b17_a_lost_answer_is_asked_for_and_the_same_bytes_go_again_only_when_never_re
 }
 
 #[test]
-fn p33_a_409_or_422_is_never_shown_but_asked_about() {
+fn p33_a_409_410_or_422_is_never_shown_but_asked_about() {
     for error in [
         CheckoutError::InProgress { retry_after_seconds: 3 },
         CheckoutError::IntentReused,
+        CheckoutError::Purged { outcome: "/orders/x".into() },
         CheckoutError::OrderTaken { intent: K2.into() },
         CheckoutError::ReplacesUnfinished,
         CheckoutError::OrderClosed,

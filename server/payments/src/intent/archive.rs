@@ -107,13 +107,37 @@ impl Archive {
     }
 }
 
+/// What is left of a final answer. Only a kept one can be replayed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Archived {
+    /// Its bytes.
+    Kept(Archive),
+    /// Nothing: its retention is over. How the intent ended is known for ever.
+    Purged,
+}
+
+impl Archived {
+    /// The archive, if it is kept.
+    pub fn kept(&self) -> Option<&Archive> {
+        match self {
+            Self::Kept(archive) => Some(archive),
+            Self::Purged => None,
+        }
+    }
+}
+
 /// The present answer of an intent: its archive, or "pending" with what is known beside it. The latter is never stored.
-pub fn present_answer(intent: IntentId, money: Money, standing: &Standing) -> Answer {
+/// `None`: it was purged.
+pub fn present_answer(intent: IntentId, money: Money, standing: &Standing) -> Option<Answer> {
     match standing {
-        Standing::Pending => pending(intent, money, "pending", None),
-        Standing::Unknown => pending(intent, money, "unknown", None),
-        Standing::ActionRequired { continue_url } => pending(intent, money, "action_required", Some(continue_url)),
-        Standing::Succeeded { archive, .. } | Standing::Failed { archive, .. } => archive.answer().clone(),
+        Standing::Pending => Some(pending(intent, money, "pending", None)),
+        Standing::Unknown => Some(pending(intent, money, "unknown", None)),
+        Standing::ActionRequired { continue_url } => {
+            Some(pending(intent, money, "action_required", Some(continue_url)))
+        }
+        Standing::Succeeded { archive, .. } | Standing::Failed { archive, .. } => {
+            archive.kept().map(|archive| archive.answer().clone())
+        }
     }
 }
 
@@ -187,8 +211,9 @@ mod tests {
         let paid = Archive::of_charge(intent(), money(), &charge, at);
         let declined = Archive::of_decline(intent(), money(), &decline, at);
         let proven = Archive::of_proof(intent(), money(), ProvenNotCharged::payment_intent_cancelled(), at);
-        let bank = present_answer(intent(), money(), &Standing::ActionRequired { continue_url: url });
-        let unknown = present_answer(intent(), money(), &Standing::Unknown);
+        let bank =
+            present_answer(intent(), money(), &Standing::ActionRequired { continue_url: url }).expect("an answer");
+        let unknown = present_answer(intent(), money(), &Standing::Unknown).expect("an answer");
 
         let head = format!(r#"{{"intent":"{ID}","state":"#);
         for (answer, status, rest) in [

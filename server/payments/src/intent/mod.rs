@@ -11,7 +11,7 @@ pub mod waiters;
 
 use time::OffsetDateTime;
 
-use self::archive::Archive;
+use self::archive::{Archive, Archived};
 pub use self::{
     key::{IntentKey, Operation},
     moves::{Effect, FactKind, MOVES, State},
@@ -135,8 +135,8 @@ pub enum Standing {
         charge: ProviderChargeId,
         /// When, by the provider's clock where it told.
         paid_at: OffsetDateTime,
-        /// The answer, for ever.
-        archive: Archive,
+        /// The answer, while it is kept.
+        archive: Archived,
     },
     /// Not charged, and never will be by this intent. Final.
     Failed {
@@ -144,8 +144,8 @@ pub enum Standing {
         reason: DeclineReason,
         /// When it was found.
         failed_at: OffsetDateTime,
-        /// The answer, for ever.
-        archive: Archive,
+        /// The answer, while it is kept.
+        archive: Archived,
     },
 }
 
@@ -161,8 +161,8 @@ impl Standing {
         }
     }
 
-    /// The archived answer of a final intent.
-    pub fn archive(&self) -> Option<&Archive> {
+    /// What is left of the archived answer of a final intent.
+    pub fn archive(&self) -> Option<&Archived> {
         match self {
             Self::Succeeded { archive, .. } | Self::Failed { archive, .. } => Some(archive),
             Self::Pending | Self::Unknown | Self::ActionRequired { .. } => None,

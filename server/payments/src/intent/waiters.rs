@@ -235,7 +235,10 @@ mod tests {
     use super::{News, Waiters};
     use crate::{
         ids::{IntentId, OrderId},
-        intent::{IntentKey, Standing, archive::Archive},
+        intent::{
+            IntentKey, Standing,
+            archive::{Archive, Archived},
+        },
         provider::DeclineReason,
     };
 
@@ -247,7 +250,7 @@ mod tests {
         News::Standing(Standing::Failed {
             reason: DeclineReason::Generic,
             failed_at: OffsetDateTime::UNIX_EPOCH,
-            archive: Archive::stored(402, "application/json".to_owned(), b"{}".to_vec()),
+            archive: Archived::Kept(Archive::stored(402, "application/json".to_owned(), b"{}".to_vec())),
         })
     }
 

@@ -46,6 +46,7 @@ fn untried() -> Reserved {
         archive_content_type: None,
         archive_body: None,
         finished_at: None,
+        purged_at: None,
     }
 }
 

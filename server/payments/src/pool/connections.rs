@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use sqlx::{
-    ConnectOptions as _, PgConnection, PgPool,
+    PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 use tokio::{
@@ -184,17 +184,9 @@ impl Pool {
         well
     }
 
-    /// Brings the schema up to date, on a connection of its own, where building an index may take its time. Replicas that
-    /// start together take turns by a lock of the migrator.
-    ///
-    /// # Errors
-    /// When the database cannot be reached or refuses a migration.
-    pub async fn migrate(&self) -> Result<(), sqlx::migrate::MigrateError> {
-        let options = PgConnectOptions::clone(&self.shared.connections.connect_options());
-        let mut connection = options.options([("statement_timeout", "0")]).connect().await?;
-        let migrated = crate::MIGRATOR.run(&mut connection).await;
-        primary::part_from(connection).await;
-        migrated
+    /// How the present primary is reached, for a connection of one's own.
+    pub(crate) fn primary(&self) -> PgConnectOptions {
+        self.shared.connections.connect_options().as_ref().clone()
     }
 
     /// Closes every connection. What is under way ends first.

@@ -43,7 +43,7 @@ async fn b63_a_notice_that_overtakes_the_answer_settles_and_wakes_who_waits(pool
     let second = runs.tasks.spawn(async move { pay_with(&second, &of_second, intent).await });
 
     let standing = notice::take(&hears, payment_intent(&order), Notice::Charged(charge.clone())).await.unwrap();
-    let archived = standing.unwrap().archive().unwrap().answer().clone();
+    let archived = standing.unwrap().archive().unwrap().kept().unwrap().answer().clone();
     let first = first.await.unwrap().unwrap();
     let second = second.await.unwrap().unwrap();
     assert_eq!((&first.answer, &second.answer), (&archived, &archived));

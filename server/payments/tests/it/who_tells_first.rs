@@ -202,7 +202,7 @@ async fn b63_news_and_answer_within_a_moment_of_each_other_are_one_payment(pool:
             tell(&ctx[1], &order, Notice::Charged(charge_of(&provider, &order))).await
         };
         let (answer, standing) = join(pay_with(&ctx[0], &order, intent), news).await;
-        let archived = standing.unwrap().archive().unwrap().answer().clone();
+        let archived = standing.unwrap().archive().unwrap().kept().unwrap().answer().clone();
         assert_eq!(answer.unwrap().answer, archived);
     }
     assert_eq!(count(&pool, "select count(*) from discrepancies").await, 0);

@@ -1,13 +1,14 @@
 //! All SQL of intents. Nothing outside this folder writes to `intents`, `ledger_entries`, `outbox_events` or `discrepancies`.
 
 pub(crate) mod claim;
+pub(crate) mod purge;
 pub(crate) mod reserve;
 pub(crate) mod settle;
 
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::{Archive, Intent, IntentKey, Standing, State};
+use super::{Archive, Archived, Intent, IntentKey, Standing, State};
 use crate::{
     ids::{IntentId, OrderId},
     money::{Currency, Money},
@@ -32,6 +33,7 @@ pub(crate) struct IntentRow {
     pub(crate) archive_content_type: Option<String>,
     pub(crate) archive_body: Option<Vec<u8>>,
     pub(crate) finished_at: Option<OffsetDateTime>,
+    pub(crate) purged_at: Option<OffsetDateTime>,
 }
 
 impl TryFrom<IntentRow> for Intent {
@@ -49,11 +51,12 @@ impl TryFrom<IntentRow> for Intent {
 }
 
 fn standing(row: IntentRow) -> Option<Standing> {
-    let archive = match (row.archive_status, row.archive_content_type, row.archive_body) {
-        (Some(status), Some(content_type), Some(body)) => {
-            Some(Archive::stored(u16::try_from(status).ok()?, content_type, body))
+    let archive = match (row.purged_at, row.archive_status, row.archive_content_type, row.archive_body) {
+        (Some(_), ..) => Some(Archived::Purged),
+        (None, Some(status), Some(content_type), Some(body)) => {
+            Some(Archived::Kept(Archive::stored(u16::try_from(status).ok()?, content_type, body)))
         }
-        _ => None,
+        (None, ..) => None,
     };
     match State::parse(&row.state)? {
         State::Pending => Some(Standing::Pending),
@@ -85,7 +88,7 @@ pub(crate) async fn find(pool: &Pool, key: &IntentKey) -> Result<Option<IntentRo
     sqlx::query_as!(
         IntentRow,
         "select order_id, id, amount_minor, currency, created_at, state, continue_url, charge, paid_at, decline,
-            archive_status, archive_content_type, archive_body, finished_at
+            archive_status, archive_content_type, archive_body, finished_at, purged_at
         from intents
         where operation = $1 and order_id = $2 and id = $3",
         key.operation.as_str(),
@@ -104,7 +107,7 @@ pub(crate) async fn find_by_payment_intent(
     sqlx::query_as!(
         IntentRow,
         "select order_id, id, amount_minor, currency, created_at, state, continue_url, charge, paid_at, decline,
-            archive_status, archive_content_type, archive_body, finished_at
+            archive_status, archive_content_type, archive_body, finished_at, purged_at
         from intents
         where operation = 'pay' and provider_payment_intent = $1
         order by state = 'failed', created_at desc
@@ -124,7 +127,7 @@ pub(crate) async fn list_telling(
     sqlx::query_as!(
         IntentRow,
         "select order_id, id, amount_minor, currency, created_at, state, continue_url, charge, paid_at, decline,
-            archive_status, archive_content_type, archive_body, finished_at
+            archive_status, archive_content_type, archive_body, finished_at, purged_at
         from intents
         where operation = 'pay' and order_id = $1
             and (
@@ -153,7 +156,7 @@ pub(crate) async fn list_moved(pool: &Pool, keys: &[IntentKey]) -> Result<Vec<In
     sqlx::query_as!(
         IntentRow,
         "select i.order_id, i.id, i.amount_minor, i.currency, i.created_at, i.state, i.continue_url, i.charge,
-            i.paid_at, i.decline, i.archive_status, i.archive_content_type, i.archive_body, i.finished_at
+            i.paid_at, i.decline, i.archive_status, i.archive_content_type, i.archive_body, i.finished_at, i.purged_at
         from unnest($1::uuid[], $2::uuid[]) as k (order_id, id)
         join intents i on i.operation = 'pay' and i.order_id = k.order_id and i.id = k.id
         where i.state <> 'pending'",

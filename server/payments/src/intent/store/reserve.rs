@@ -49,6 +49,7 @@ pub(crate) struct Reserved {
     pub(crate) archive_content_type: Option<String>,
     pub(crate) archive_body: Option<Vec<u8>>,
     pub(crate) finished_at: Option<OffsetDateTime>,
+    pub(crate) purged_at: Option<OffsetDateTime>,
 }
 
 impl Reserved {
@@ -69,6 +70,7 @@ impl Reserved {
             archive_content_type: self.archive_content_type,
             archive_body: self.archive_body,
             finished_at: self.finished_at,
+            purged_at: self.purged_at,
         })
     }
 }
@@ -127,7 +129,7 @@ pub(crate) async fn reserve(pool: &Pool, new: &Reserving<'_>) -> Result<Option<R
             o.paid_intent, r.fence as "fence?", l.id as "live?", p.state as "replaced_state?",
             m.fingerprint as "fingerprint?", m.owner as "owner?", m.fence as "owner_fence?",
             m.created_at as "created_at?", m.state as "state?", m.continue_url, m.charge, m.paid_at, m.decline,
-            m.archive_status, m.archive_content_type, m.archive_body, m.finished_at
+            m.archive_status, m.archive_content_type, m.archive_body, m.finished_at, m.purged_at
         from the_order o
         left join mine m on true
         left join live l on true

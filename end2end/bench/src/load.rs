@@ -1,0 +1,210 @@
+//! Senders: so many connections, each sending one request after the other, or each of many payments once at the same time.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::bail;
+use bytes::Bytes;
+use futures::future::{join_all, try_join_all};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    client::{Answer, Connection},
+    orders,
+};
+
+/// How often one send is tried while the answer is "not now".
+const TRIES_MAX: usize = 30;
+/// What the shop says in `Retry-After`.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+/// What a closed loop of senders saw.
+pub struct Round {
+    /// Requests answered.
+    pub answered: usize,
+    /// Seconds from the first to the last.
+    pub seconds: f64,
+    /// Each request's time, sorted.
+    pub times: Vec<Duration>,
+}
+
+impl Round {
+    pub fn per_second(&self) -> f64 {
+        self.answered as f64 / self.seconds
+    }
+
+    /// The time below which this share of the requests was answered.
+    pub fn quantile(&self, share: f64) -> Duration {
+        let nth = ((self.times.len() as f64 * share) as usize).min(self.times.len().saturating_sub(1));
+        self.times.get(nth).copied().unwrap_or_default()
+    }
+}
+
+/// Senders that each send one request after the other.
+#[derive(Clone, Copy)]
+pub struct Loop<'a> {
+    pub to: SocketAddr,
+    pub path: &'a str,
+    pub connections: usize,
+    pub time: Duration,
+    /// The number of the first request.
+    pub first: i64,
+}
+
+/// Sends `body(n)` for each number until the time is over. Every answer must be 200 and pass `check`.
+pub async fn closed_loop(
+    Loop { to, path, connections, time, first }: Loop<'_>,
+    body: impl Fn(i64) -> Bytes + Copy,
+    check: impl Fn(&Answer) -> bool + Copy,
+) -> anyhow::Result<Round> {
+    let next = AtomicI64::new(first);
+    let mut open = Vec::new();
+    for _ in 0..connections {
+        open.push(Connection::open(to, None).await?);
+    }
+    let started = Instant::now();
+    let senders = open.into_iter().map(|mut connection| {
+        let next = &next;
+        async move {
+            let mut times = Vec::new();
+            while started.elapsed() < time {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let answer = connection.post(path, body(number)).await?;
+                if answer.status != 200 || !check(&answer) {
+                    bail!("number {number}: {} {}", answer.status, String::from_utf8_lossy(&answer.body));
+                }
+                times.push(answer.took);
+            }
+            anyhow::Ok(times)
+        }
+    });
+    let mut times: Vec<Duration> = try_join_all(senders).await?.into_iter().flatten().collect();
+    let seconds = started.elapsed().as_secs_f64();
+    times.sort_unstable();
+    Ok(Round { answered: times.len(), seconds, times })
+}
+
+/// Sends `count` requests, one after the other over one connection.
+pub async fn one_by_one(to: SocketAddr, first: i64, count: i64, check: impl Fn(&Answer) -> bool) -> anyhow::Result<()> {
+    let mut connection = Connection::open(to, None).await?;
+    for number in first..first + count {
+        let answer = connection.post("/rpc/pay", orders::pay_body(number)).await?;
+        if answer.status != 200 || !check(&answer) {
+            bail!("number {number}: {} {}", answer.status, String::from_utf8_lossy(&answer.body));
+        }
+    }
+    Ok(())
+}
+
+/// Some payments, each sent three times while it is in flight.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Sending {
+    /// The two replicas.
+    #[arg(long, value_delimiter = ',')]
+    replicas: Vec<SocketAddr>,
+    #[arg(long)]
+    first: i64,
+    #[arg(long)]
+    count: i64,
+    /// Which sender this is: its connections come from an address of its own.
+    #[arg(long)]
+    sender: u8,
+}
+
+/// How the three sends of each payment ended.
+#[derive(Debug, Default, Deserialize, Serialize)]
+pub struct Sent {
+    /// Payments of which every send that was waited for got the same final answer.
+    pub same: usize,
+    /// Payments with an answer that was not final, or with two that differ.
+    pub differing: usize,
+    /// What went wrong, by how often.
+    pub faults: HashMap<String, usize>,
+}
+
+/// `bench send`.
+pub async fn send_and_tell(sending: Sending) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string(&send_thrice(&sending).await?)?);
+    Ok(())
+}
+
+/// Each payment goes to one replica, then to the other; then the first connection is given up, as an impatient customer does,
+/// and it goes to the first replica again. Two connections of each payment are open at the same time.
+async fn send_thrice(sending: &Sending) -> anyhow::Result<Sent> {
+    let from = IpAddr::V4(Ipv4Addr::new(127, 0, 1, sending.sender));
+    let replicas = Arc::new(sending.replicas.clone());
+    let numbers = sending.first..sending.first + sending.count;
+    let first: Vec<_> = numbers.clone().map(|number| start(Arc::clone(&replicas), number, 0, from)).collect();
+    until_all_are_sent(&first).await;
+    let second: Vec<_> = numbers.clone().map(|number| start(Arc::clone(&replicas), number, 1, from)).collect();
+    until_all_are_sent(&second).await;
+    for send in first {
+        send.task.abort();
+        // Its end is that it was given up.
+        let _ = send.task.await;
+    }
+    let third: Vec<_> = numbers.map(|number| start(Arc::clone(&replicas), number, 0, from)).collect();
+    let (second, third) = (
+        join_all(second.into_iter().map(|send| send.task)).await,
+        join_all(third.into_iter().map(|send| send.task)).await,
+    );
+
+    let mut sent = Sent::default();
+    for (second, third) in second.into_iter().zip(third) {
+        match (second?, third?) {
+            (Ok(second), Ok(third)) if second == third && second.0 == 200 => sent.same += 1,
+            (Ok(second), Ok(third)) => {
+                sent.differing += 1;
+                *sent.faults.entry(format!("{} and {}", second.0, third.0)).or_default() += 1;
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                sent.differing += 1;
+                *sent.faults.entry(format!("{error:#}")).or_default() += 1;
+            }
+        }
+    }
+    Ok(sent)
+}
+
+/// One send on its way.
+struct Send {
+    task: tokio::task::JoinHandle<anyhow::Result<(u16, Bytes)>>,
+    connected: tokio::sync::oneshot::Receiver<()>,
+}
+
+fn start(replicas: Arc<Vec<SocketAddr>>, number: i64, turn: usize, from: IpAddr) -> Send {
+    let (tell, connected) = tokio::sync::oneshot::channel();
+    let to = replicas[(usize::try_from(number).unwrap_or_default() + turn) % replicas.len()];
+    #[expect(clippy::disallowed_methods, reason = "its end is awaited, and tells of a panic")]
+    let task = tokio::spawn(async move {
+        let mut connection = Connection::open(to, Some(from)).await?;
+        // Nobody listens where the payment was given up.
+        let _ = tell.send(());
+        // As the browser does: what was not begun, or is under way still, is asked for again under the same UUID.
+        for _ in 0..TRIES_MAX {
+            let answer = connection.post("/rpc/pay", orders::pay_body(number)).await?;
+            if !matches!(answer.status, 409 | 429 | 503) {
+                return Ok((answer.status, answer.body));
+            }
+            tokio::time::sleep(RETRY_AFTER).await;
+        }
+        bail!("no outcome after {TRIES_MAX} tries")
+    });
+    Send { task, connected }
+}
+
+/// Until each has its connection, and its request is on the way.
+async fn until_all_are_sent(sends: &[Send]) {
+    for send in sends {
+        while !send.task.is_finished() && !send.connected.is_terminated() && send.connected.is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}

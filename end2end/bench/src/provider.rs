@@ -1,0 +1,102 @@
+//! A provider that does as little as one can: it charges whatever is confirmed, after a while, and counts. The sandbox would do,
+//! but it keeps a durable journal, and what it costs would be measured with the shop.
+
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    Json, Router,
+    extract::{Path, State},
+    http::HeaderMap,
+    routing::{get, post},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::orders::{AMOUNT_MINOR, CURRENCY};
+
+/// Keys under which each payment intent was charged. More than one is a double charge.
+#[derive(Default)]
+struct Books {
+    charges: Mutex<HashMap<String, HashMap<String, usize>>>,
+    in_flight: AtomicUsize,
+    most_in_flight: AtomicUsize,
+    delay: Duration,
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+pub struct Counts {
+    /// Charges, one for each payment intent and key.
+    pub charges: usize,
+    /// Payment intents with more than one.
+    pub doubled: usize,
+    /// Requests to confirm, also repeats under the same key.
+    pub confirms: usize,
+    /// Most confirms that waited at the same time.
+    pub most_in_flight: usize,
+}
+
+pub async fn serve(addr: SocketAddr, delay: Duration) -> anyhow::Result<()> {
+    let books = Arc::new(Books { delay, ..Books::default() });
+    let router = Router::new()
+        .route("/v1/payment_intents/{id}/confirm", post(confirm))
+        .route("/v1/payment_intents/{id}", get(probe))
+        .route("/counts", get(counts))
+        .with_state(books);
+    let listener = tokio::net::TcpSocket::new_v4()?;
+    listener.set_reuseaddr(true)?;
+    listener.bind(addr)?;
+    axum::serve(listener.listen(16_384)?, router).await?;
+    Ok(())
+}
+
+async fn confirm(State(books): State<Arc<Books>>, Path(id): Path<String>, headers: HeaderMap) -> Json<Value> {
+    let waiting = books.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
+    books.most_in_flight.fetch_max(waiting, Ordering::Relaxed);
+    if !books.delay.is_zero() {
+        tokio::time::sleep(books.delay).await;
+    }
+    books.in_flight.fetch_sub(1, Ordering::Relaxed);
+    let key = headers.get("idempotency-key").map(|key| String::from_utf8_lossy(key.as_bytes()).into_owned());
+    let mut charges = books.charges.lock().unwrap_or_else(PoisonError::into_inner);
+    *charges.entry(id.clone()).or_default().entry(key.unwrap_or_default()).or_default() += 1;
+    Json(payment_intent(&id, true))
+}
+
+async fn probe(State(books): State<Arc<Books>>, Path(id): Path<String>) -> Json<Value> {
+    let charges = books.charges.lock().unwrap_or_else(PoisonError::into_inner);
+    Json(payment_intent(&id, charges.contains_key(&id)))
+}
+
+async fn counts(State(books): State<Arc<Books>>) -> Json<Counts> {
+    let charges = books.charges.lock().unwrap_or_else(PoisonError::into_inner);
+    Json(Counts {
+        charges: charges.values().map(HashMap::len).sum(),
+        doubled: charges.values().filter(|keys| keys.len() > 1).count(),
+        confirms: charges.values().flat_map(HashMap::values).sum(),
+        most_in_flight: books.most_in_flight.load(Ordering::Relaxed),
+    })
+}
+
+fn payment_intent(id: &str, charged: bool) -> Value {
+    let currency = CURRENCY.to_lowercase();
+    let charge = charged.then(|| {
+        json!({
+            "id": format!("ch_{id}"), "object": "charge", "amount": AMOUNT_MINOR, "amount_captured": AMOUNT_MINOR,
+            "currency": currency, "created": 1_767_225_600, "status": "succeeded", "payment_intent": id,
+        })
+    });
+    json!({
+        "id": id, "object": "payment_intent", "amount": AMOUNT_MINOR, "currency": currency,
+        "amount_received": if charged { AMOUNT_MINOR } else { 0 },
+        "status": if charged { "succeeded" } else { "requires_payment_method" }, "latest_charge": charge,
+    })
+}

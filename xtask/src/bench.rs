@@ -1,0 +1,42 @@
+//! `cargo xtask bench`: the numbers of `end2end/bench`, of the release binary, on this machine.
+
+use std::{fs, path::PathBuf};
+
+use anyhow::Context as _;
+
+use crate::{
+    command::{cargo, command, root, run, target, without_settings},
+    database,
+    rust::build_server,
+};
+
+/// Builds the server and the measurements, and runs them; `arguments` go to them as they are.
+pub fn bench(arguments: &[String]) -> anyhow::Result<()> {
+    build_server()?;
+    database::ensure_installed();
+    // Named together with the packages whose dependencies it shares, their features are the same as in every other build.
+    let packages = ["bench", "app", "server", "payments", "embedded_postgres", "sandbox"];
+    let mut build = cargo(&["build", "--release", "--bin", "bench"]);
+    run(packages.iter().fold(&mut build, |build, package| build.args(["--package", package])))?;
+
+    let mut measure = command(target("release/bench"), &["run"]);
+    measure.arg("--payonce").arg(target("release/payonce"));
+    measure.arg("--postgres-bin").arg(postgres_bin()?);
+    measure.arg("--queries").arg(root().join(".sqlx"));
+    measure.arg("--out").arg(target("bench/numbers.json"));
+    run(without_settings(&mut measure).args(arguments))
+}
+
+/// Where the newest installed Postgres has its commands; pgbench comes with the server.
+fn postgres_bin() -> anyhow::Result<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = versions
+        .map(|version| version.path().join("bin"))
+        .chain(std::iter::once(PathBuf::from("/usr/bin")))
+        .filter(|folder| folder.join("pgbench").is_file())
+        .collect();
+    found.sort();
+    found
+        .pop()
+        .context("pgbench is not installed: it comes with PostgreSQL's server package, as `apt install postgresql`")
+}
