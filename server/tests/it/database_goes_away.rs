@@ -94,11 +94,12 @@ async fn fault_p1_a_killed_backend_costs_no_payment_at_any_step(db: PgPool) {
                 let pending = "select count(*) from intents where state = 'pending'";
                 until("the reservation", || async { house.count(pending).await == 1 }).await;
             }
-            let mut rival = house.db.begin().await.unwrap();
+            let mut rival = house.db.acquire().await.unwrap();
+            rival.execute("begin").await.unwrap();
             rival.execute(lock).await.unwrap();
             until("the statement waits", || async { house.count(waiting).await > 0 }).await;
             kill_backends(&house.db).await;
-            rival.rollback().await.unwrap();
+            rival.execute("rollback").await.unwrap();
         });
         answer.assert_succeeded();
         house.assert_charged_once(&order).await;
@@ -256,7 +257,8 @@ async fn fault_p8_a_flood_keeps_no_charged_payment_from_being_booked(db: PgPool)
     let (paid, ()) = tokio::join!(house.pay(&order, &intent, GOOD_CARD), async {
         until("the reservation", || async { house.count("select count(*) from intents").await == 1 }).await;
         // The shelves cannot be read, so that each visitor's statement waits; none of a payment needs them.
-        let mut rival = house.db.begin().await.unwrap();
+        let mut rival = house.db.acquire().await.unwrap();
+        rival.execute("begin").await.unwrap();
         rival.execute("lock table products in access exclusive mode").await.unwrap();
         let since = Instant::now();
         let visitors = join_all((0..40).map(|_| house.http.get(format!("{}/", house.url())).send()));
@@ -273,7 +275,7 @@ async fn fault_p8_a_flood_keeps_no_charged_payment_from_being_booked(db: PgPool)
             assert_eq!(readiness(&house).await, StatusCode::OK, "busy is not dead");
         };
         let (_visitors, (), ()) = tokio::join!(visitors, payment, booking);
-        rival.rollback().await.unwrap();
+        rival.execute("rollback").await.unwrap();
     });
     paid.assert_succeeded();
     house.assert_charged_once(&order).await;
