@@ -11,6 +11,7 @@ mod deadline;
 mod house;
 mod lost_answers;
 mod lost_commits;
+mod outage;
 mod pages;
 mod pay;
 mod pitfalls;
