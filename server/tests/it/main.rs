@@ -13,6 +13,7 @@ mod lost_answers;
 mod lost_commits;
 mod outage;
 mod pages;
+mod parsers;
 mod pay;
 mod pitfalls;
 mod repeats;
