@@ -196,7 +196,7 @@ mod tests {
 
     /// A cookie header: anything, and what is nearly a cart.
     fn cookies() -> impl Strategy<Value = Vec<u8>> {
-        let cart = "payonce_cart=7f3c1e0a-5b1d-4c8e-9a52-0d6f2b7e4a1[0-9a-z](~[a-z<-]{0,4}:[0-9+-]{0,3}){0,24}";
+        let cart = "payonce_cart=7f3c1e0a-5b1d-4c8e-9a52-0d6f2b7e4a1[0-9a-g](~[a-z]{1,4}:[1-9][0-9]?){0,24}(~[a-z<-]{0,4}:[0-9+-]{0,3})?";
         let among = string_regex(&format!("[ -~]{{0,12}};? {cart}(; [a-z]=[ -~]{{0,9}})?")).expect("a pattern");
         prop_oneof![
             prop::collection::vec(any::<u8>(), 0..80),

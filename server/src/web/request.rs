@@ -79,6 +79,7 @@ mod tests {
                 prop::collection::vec(any::<u8>(), 0..60),
                 "[a-zA-Z0-9.-]{1,12}(:[0-9]{0,6})?".prop_map(String::into_bytes),
                 "[a-z0-9.:\\[\\]@/?#%\\\\<\"' -]{0,20}".prop_map(String::into_bytes),
+                "[a-z]{1,4}[@:/?#.\\\\<_-][a-z]{1,4}(:[0-9]{1,4})?".prop_map(String::into_bytes),
                 "\\[[0-9a-f:.]{1,20}\\](:[0-9]{0,6})?".prop_map(String::into_bytes),
             ],
         ) {
