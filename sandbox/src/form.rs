@@ -230,6 +230,8 @@ fn insert(group: &mut BTreeMap<String, Node>, path: &[&str], value: String) -> b
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -280,6 +282,37 @@ mod tests {
             ["javascript:alert(1)", "/review", "//shop.example", "ftp://a/b", "http://me:pw@shop.example/", "http://"]
         {
             assert!(web_address(bad).is_none(), "{bad}");
+        }
+    }
+
+    proptest! {
+        /// Any bytes are read or refused; what is read can be asked for anything, and is within the bounds.
+        #[test]
+        fn arbitrary_forms_are_read_or_refused(
+            encoded in prop_oneof![
+                prop::collection::vec(any::<u8>(), 0..200),
+                "([a-c](\\[[a-c]?\\]){0,5}=[0-9a-c]{0,3}&?){0,9}".prop_map(String::into_bytes),
+            ],
+        ) {
+            if let Ok(params) = Params::parse(&encoded) {
+                let pairs = form_urlencoded::parse(&encoded).count();
+                prop_assert!(params.0.len() <= pairs.min(MAX_PAIRS));
+                for path in ["a", "a.b", "a.b.c", "a.b.c.d", "", "."] {
+                    let _read = (params.text(path), params.integer(path).is_ok(), params.address(path).is_ok(), params.list(path));
+                }
+                let _metadata = params.metadata().is_ok();
+                prop_assert!(params.without_card_secrets().given("cvc").is_none());
+            }
+        }
+
+        /// Texts without structure come back as they were sent.
+        #[test]
+        fn what_was_encoded_is_what_is_read(values in prop::collection::btree_map("[a-z_]{1,8}", any::<String>(), 0..9)) {
+            let encoded = form_urlencoded::Serializer::new(String::new()).extend_pairs(&values).finish();
+            let params = Params::parse(encoded.as_bytes()).unwrap();
+            for (name, value) in &values {
+                prop_assert_eq!(params.given(name), Some(value.as_str()));
+            }
         }
     }
 }

@@ -13,7 +13,10 @@ use payments::{
     clock::Clock,
     ids::Ids,
     limits::Limits,
-    provider::stripe::{SecretKey, Stripe, StripeConfig},
+    provider::{
+        breaker::{Breaker, BreakerLimits},
+        stripe::{SecretKey, Stripe, StripeConfig},
+    },
 };
 use tokio::{net::TcpListener, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -95,7 +98,7 @@ async fn serve_with_database(
     let provider = ProviderRun::start(settings).await?;
     let ctx = payments::Ctx::new(
         pool,
-        Arc::new(stripe(settings, &provider.url)?),
+        Arc::new(Breaker::new(stripe(settings, &provider.url)?, BreakerLimits::for_lease(settings.lease))),
         Clock::System,
         Ids::secure(),
         limits(settings),

@@ -5,8 +5,8 @@
 
 use super::Problem;
 
-/// The longest address that SMTP can carry.
-const EMAIL_MAX_CHARS: usize = 254;
+/// The longest address that SMTP can carry. It counts bytes, of which a letter outside ASCII has more than one.
+const EMAIL_MAX_BYTES: usize = 254;
 /// The longest name the provider and the page take.
 const NAME_MAX_CHARS: usize = 200;
 
@@ -30,7 +30,7 @@ pub fn email(typed: &str) -> Result<String, Problem> {
         sentence.push(odd);
         return Err(Problem::wrong(sentence));
     }
-    if address.chars().count() > EMAIL_MAX_CHARS {
+    if address.len() > EMAIL_MAX_BYTES {
         return Err(Problem::wrong("E-mail address is too long: 254 characters at most"));
     }
     let Some((mailbox, host)) = address.split_once('@') else {

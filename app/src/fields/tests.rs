@@ -1,5 +1,7 @@
 //! What people type, paste and autofill, by the numbers of the catalogue of faults seen in real checkouts.
 
+use proptest::prelude::*;
+
 use super::*;
 
 const JUNE_2026: Month = Month { year: 2026, month: 6 };
@@ -232,5 +234,70 @@ fn no_input_makes_a_rule_panic() {
         let typed =
             Typed { email: odd.into(), number: odd.into(), expiry: odd.into(), code: odd.into(), name: odd.into() };
         let _ = check(&typed, JUNE_2026);
+    }
+}
+
+/// What people type is anything, and often nearly right.
+fn typed() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<String>(),
+        "[0-9 ./-]{0,24}",
+        "[ 0-9٠-٩０-９.\\-\u{200b}a]{0,30}",
+        "[a-zé.+@,; <\u{a0}\n]{0,12}@?[a-z.ä@\r]{0,12}",
+    ]
+}
+
+proptest! {
+    /// Whatever is typed is read or refused, with a sentence, and never a panic. What is read is of the form that goes on.
+    #[test]
+    fn a_number_that_is_read_is_a_number_of_its_network(typed in typed()) {
+        match card_number(&typed) {
+            Ok(CardNumber { digits, brand }) => {
+                prop_assert!((12..=19).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit()));
+                prop_assert_eq!(Brand::of(&digits), brand);
+                let grouped = group(&digits);
+                prop_assert_eq!(grouped.replace(' ', ""), digits.clone());
+                prop_assert_eq!(card_number(&grouped).map(|again| again.digits).ok(), Some(digits));
+            }
+            Err(problem) => {
+                prop_assert!(!problem.sentence.is_empty());
+                let longest = typed.split(|c: char| !c.is_ascii_digit()).max_by_key(|run| run.len()).unwrap_or_default();
+                prop_assert!(longest.len() < 5 || !problem.sentence.contains(longest), "never echoes a number");
+            }
+        }
+    }
+
+    /// A date that is read is a month that has not passed and is not too far away, and reads back from how cards print it.
+    #[test]
+    fn a_date_that_is_read_is_a_month_to_come(typed in typed(), month in 1_u8..=12, year in 2020_u16..2070) {
+        let now = Month { year, month };
+        if let Ok(read) = expiry(&typed, now) {
+            prop_assert!((1..=12).contains(&read.month) && read >= now && read.year <= year + 25, "{read:?}");
+            prop_assert_eq!(expiry(&format!("{:02}/{}", read.month, read.year), now).ok(), Some(read));
+        }
+    }
+
+    #[test]
+    fn a_code_that_is_read_is_three_or_four_digits(typed in typed()) {
+        for brand in [Brand::Visa, Brand::Amex, Brand::Unknown] {
+            if let Ok(code) = security_code(&typed, brand) {
+                prop_assert!(matches!(code.len(), 3 | 4) && code.bytes().all(|byte| byte.is_ascii_digit()), "{typed:?}");
+            }
+        }
+    }
+
+    /// An address or a name that is read is what was typed, on one line, and is read again as itself.
+    #[test]
+    fn a_line_that_is_read_is_what_was_typed(typed in typed()) {
+        if let Ok(address) = email(&typed) {
+            prop_assert_eq!(&address, typed.trim());
+            prop_assert_eq!(address.matches('@').count(), 1);
+            prop_assert!(!address.chars().any(|c| c.is_control() || c.is_whitespace()));
+            prop_assert_eq!(email(&address).ok(), Some(address));
+        }
+        if let Ok(name) = cardholder(&typed) {
+            prop_assert_eq!(&name, typed.trim());
+            prop_assert!(!name.chars().any(char::is_control));
+        }
     }
 }

@@ -10,10 +10,10 @@ use crate::limits::MAX_AMOUNT_MINOR;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Currency([u8; 3]);
 
-/// Currencies without minor units, as the provider lists them.
+/// Currencies that people write without decimals. How a provider counts them is its adapter's matter.
 const ZERO_DECIMALS: &[&[u8; 3]] = &[
-    b"BIF", b"CLP", b"DJF", b"GNF", b"JPY", b"KMF", b"KRW", b"MGA", b"PYG", b"RWF", b"VND", b"VUV", b"XAF", b"XOF",
-    b"XPF",
+    b"BIF", b"CLP", b"DJF", b"GNF", b"ISK", b"JPY", b"KMF", b"KRW", b"MGA", b"PYG", b"RWF", b"UGX", b"VND", b"VUV",
+    b"XAF", b"XOF", b"XPF",
 ];
 
 /// Currencies whose minor unit is a thousandth.
@@ -283,17 +283,77 @@ mod tests {
         assert_eq!(most.checked_add(Money::new(1, currency("USD"))), Err(MoneyError::MixedCurrency));
     }
 
+    #[test]
+    fn b101_what_people_write_without_decimals_has_none() {
+        for code in ["UGX", "ISK"] {
+            let money = Money::new(5000, currency(code));
+            assert_eq!(Money::parse("5000", currency(code)), Ok(money));
+            assert_eq!(money.format(), format!("{code}\u{a0}5,000"));
+            assert_eq!(Money::parse("12.34", currency(code)), Err(MoneyError::TooManyDecimals));
+        }
+    }
+
+    #[test]
+    fn b102_amounts_beyond_32_bits_are_exact_or_refused_by_the_one_maximum() {
+        for (text, code, minor) in [
+            ("21474836.48", "EUR", 2_147_483_648),
+            ("49990000.00", "IDR", 4_999_000_000),
+            ("4999000000", "VND", 4_999_000_000),
+        ] {
+            let money = Money::parse(text, currency(code)).expect(text);
+            assert_eq!(money.minor, minor, "{text}");
+            let sum = (1..500).try_fold(money, |sum, _| sum.checked_add(money));
+            let exact = Money::new(minor * 500, money.currency);
+            let expected = if exact.minor > MAX_AMOUNT_MINOR { Err(MoneyError::OutOfRange) } else { Ok(exact) };
+            assert_eq!(sum, expected, "500 times {text}");
+        }
+        assert_eq!(Money::parse("9007199254740993", currency("JPY")), Err(MoneyError::OutOfRange));
+    }
+
+    #[test]
+    fn b105_what_is_due_and_what_is_paid_in_full_are_equal() {
+        let due = Money::parse("5.06", currency("EUR")).expect("an amount");
+        let half = Money::parse("2.53", currency("EUR")).expect("an amount");
+        assert_eq!(half.checked_add(half), Ok(due));
+        assert_eq!(half.checked_mul(2), Ok(due));
+    }
+
     proptest! {
         #[test]
-        fn what_is_written_reads_back(minor in 0..=MAX_AMOUNT_MINOR, code in prop::sample::select(vec!["JPY", "EUR", "BHD"])) {
+        fn what_is_written_reads_back(minor in 0..=MAX_AMOUNT_MINOR, code in prop::sample::select(vec!["JPY", "ISK", "EUR", "BHD"])) {
             let money = Money::new(minor, currency(code));
             let plain: String = money.format().chars().filter(|c| c.is_ascii_digit() || *c == '.').collect();
             prop_assert_eq!(Money::parse(&plain, money.currency), Ok(money));
         }
 
+        /// A text that is taken means what its digits say: at most the currency's decimals, in range, and nothing else in it.
         #[test]
-        fn parsing_never_panics(text in "\\PC{0,40}") {
-            let _ = (Money::parse(&text, currency("EUR")), Currency::parse(&text));
+        fn what_is_taken_is_a_plain_number(
+            text in prop_oneof![any::<String>(), "[0-9]{0,13}[.,]?[0-9]{0,4}", "[ +-]?[0-9.e_,'\u{a0}٣]{0,8}"],
+            code in prop::sample::select(vec!["JPY", "UGX", "EUR", "BHD"]),
+        ) {
+            if let Ok(money) = Money::parse(&text, currency(code)) {
+                let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+                let digits: String = [whole, fraction].concat();
+                prop_assert!(digits.bytes().all(|byte| byte.is_ascii_digit()) && !whole.is_empty(), "{text:?}");
+                let unit = 10_i64.pow(money.currency.exponent());
+                let decimals = u32::try_from(fraction.len()).unwrap_or(u32::MAX);
+                prop_assert!(decimals <= money.currency.exponent(), "{text:?}");
+                let parts = (whole.parse::<i64>(), fraction.parse::<i64>().unwrap_or(0));
+                let shift = 10_i64.pow(money.currency.exponent() - decimals);
+                prop_assert_eq!(parts.0.map(|whole| whole * unit + parts.1 * shift), Ok(money.minor));
+                prop_assert!((0..=MAX_AMOUNT_MINOR).contains(&money.minor));
+            }
+        }
+
+        /// A code that is taken is what was written, three upper-case letters, and has one of the exponents that there are.
+        #[test]
+        fn a_currency_is_what_was_written(text in prop_oneof![any::<String>(), "[A-Za-z]{2,4}", "\\PC{3}"]) {
+            if let Ok(currency) = Currency::parse(&text) {
+                prop_assert_eq!(currency.code(), &text);
+                prop_assert!(text.bytes().all(|byte| byte.is_ascii_uppercase()) && text.len() == 3);
+                prop_assert!(matches!(currency.exponent(), 0 | 2 | 3));
+            }
         }
     }
 }

@@ -148,6 +148,8 @@ impl CartCookie {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{prelude::*, string::string_regex};
+
     use super::*;
 
     const ID: &str = "7f3c1e0a-5b1d-4c8e-9a52-0d6f2b7e4a11";
@@ -190,5 +192,46 @@ mod tests {
         let rest = cart.without(&["lamp".to_owned()], next);
         assert_eq!(rest.lines.keys().collect::<Vec<_>>(), ["tenugui"]);
         assert_ne!(rest.id.to_string(), cart.id.to_string());
+    }
+
+    /// A cookie header: anything, and what is nearly a cart.
+    fn cookies() -> impl Strategy<Value = Vec<u8>> {
+        let cart = "payonce_cart=7f3c1e0a-5b1d-4c8e-9a52-0d6f2b7e4a1[0-9a-g](~[a-z]{1,4}:[1-9][0-9]?){0,24}(~[a-z<-]{0,4}:[0-9+-]{0,3})?";
+        let among = string_regex(&format!("[ -~]{{0,12}};? {cart}(; [a-z]=[ -~]{{0,9}})?")).expect("a pattern");
+        prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..80),
+            cart.prop_map(String::into_bytes),
+            among.prop_map(String::into_bytes),
+        ]
+    }
+
+    proptest! {
+        /// A cart that is read has real names and numbers of pieces, fits into a cookie, and is read again as itself.
+        #[test]
+        fn a_cart_that_is_read_is_one_that_the_shop_could_have_written(cookie in cookies()) {
+            let Ok(value) = HeaderValue::from_bytes(&cookie) else { return Ok(()) };
+            let headers = HeaderMap::from_iter([(header::COOKIE, value)]);
+            if let Some(cart) = CartCookie::of(&headers) {
+                prop_assert!(cart.lines.len() <= MAX_LINES);
+                for (sku, pieces) in &cart.lines {
+                    prop_assert!(Sku::parse(sku).is_ok() && (1..=MAX_LINE_QUANTITY).contains(pieces), "{sku}:{pieces}");
+                }
+                let mut written = HeaderMap::new();
+                cart.store(&mut written);
+                let written = written[header::SET_COOKIE].to_str().expect("ASCII").to_owned();
+                prop_assert!(written.len() < 4_096);
+                let back = written.split(';').next().unwrap_or_default();
+                let headers = HeaderMap::from_iter([(header::COOKIE, back.parse().expect("a header value"))]);
+                prop_assert_eq!(CartCookie::of(&headers), Some(cart));
+            }
+        }
+
+        #[test]
+        fn pieces_that_are_read_are_pieces(text in prop_oneof![any::<String>(), "[ +-]?[0-9.e]{0,4} ?"]) {
+            if let Ok(pieces) = quantity(&text) {
+                prop_assert!((0..=MAX_LINE_QUANTITY).contains(&pieces));
+                prop_assert_eq!(text.trim().trim_start_matches('+').parse::<i32>().ok(), Some(pieces));
+            }
+        }
     }
 }

@@ -43,6 +43,9 @@ fn is_plain_host(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn facts(host: &str) -> RequestFacts {
@@ -64,6 +67,33 @@ mod tests {
         for host in ["a b", "shop\"><script>", "shop/evil", "user@shop", "", "::::", "a..b", "xn--", "127.0.0.1:99999"]
         {
             assert_eq!(facts(host).host, None, "{host}");
+        }
+    }
+
+    proptest! {
+        /// A host that is believed needs no escape in an address, a header or HTML, and an address made of it leads there and nowhere
+        /// else.
+        #[test]
+        fn a_host_that_is_believed_is_a_host_and_nothing_more(
+            bytes in prop_oneof![
+                prop::collection::vec(any::<u8>(), 0..60),
+                "[a-zA-Z0-9.-]{1,12}(:[0-9]{0,6})?".prop_map(String::into_bytes),
+                "[a-z0-9.:\\[\\]@/?#%\\\\<\"' -]{0,20}".prop_map(String::into_bytes),
+                "[a-z]{1,4}[@:/?#.\\\\<_-][a-z]{1,4}(:[0-9]{1,4})?".prop_map(String::into_bytes),
+                "\\[[0-9a-f:.]{1,20}\\](:[0-9]{0,6})?".prop_map(String::into_bytes),
+            ],
+        ) {
+            let Ok(value) = HeaderValue::from_bytes(&bytes) else { return Ok(()) };
+            let facts = RequestFacts::of(&HeaderMap::from_iter([(header::HOST, value)]));
+            let Some(host) = facts.host.as_deref() else { return Ok(()) };
+            prop_assert!(host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte)), "{host}");
+            let url = Url::parse(&format!("http://{host}/orders/token")).expect("an address");
+            prop_assert_eq!(url.path(), "/orders/token");
+            prop_assert!(url.username().is_empty() && url.password().is_none() && url.query().is_none(), "{host}");
+            let name = facts.host_name().expect("a host has a name");
+            let named = Url::parse(&format!("http://{name}/")).expect("an address");
+            prop_assert_eq!(named.host_str(), url.host_str(), "{}: without the port", host);
+            prop_assert_eq!(named.port(), None, "{}: without the port", host);
         }
     }
 }

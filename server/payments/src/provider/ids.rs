@@ -98,7 +98,7 @@ impl fmt::Debug for PaymentMethodToken {
     }
 }
 
-/// Longest address of a bank page that is accepted.
+/// Longest address of a bank page that is accepted, as it is stored: escapes make it longer than it was written.
 const CONTINUE_URL_MAX_BYTES: usize = 4096;
 
 /// The bank page, where the customer must go next: http or https with a host. Its query can open the payment, so it never
@@ -112,12 +112,10 @@ impl ContinueUrl {
     /// # Errors
     /// When it is anything that a browser should not be sent to: another scheme, no host, credentials in it, or too long.
     pub fn parse(text: &str) -> Result<Self, InvalidProviderId> {
-        if text.len() > CONTINUE_URL_MAX_BYTES {
-            return Err(InvalidProviderId);
-        }
         match Url::parse(text) {
             Ok(url)
-                if matches!(url.scheme(), "http" | "https")
+                if url.as_str().len() <= CONTINUE_URL_MAX_BYTES
+                    && matches!(url.scheme(), "http" | "https")
                     && url.has_host()
                     && url.username().is_empty()
                     && url.password().is_none() =>
@@ -137,5 +135,36 @@ impl ContinueUrl {
 impl fmt::Debug for ContinueUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "ContinueUrl({}, …)", self.0.host_str().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{CONTINUE_URL_MAX_BYTES, ContinueUrl, ProviderPaymentIntentId};
+
+    proptest! {
+        /// An id that is taken stays one segment of a path, one header and one word of a log, as it was written.
+        #[test]
+        fn an_id_that_is_taken_stays_in_its_place(text in prop_oneof![any::<String>(), "[a-z]{2,3}_[A-Za-z0-9_/.%-]{0,260}"]) {
+            if let Ok(id) = ProviderPaymentIntentId::parse(&text) {
+                prop_assert_eq!(id.as_str(), &text);
+                let url = url::Url::parse(&format!("http://provider/v1/{id}/confirm")).expect("an address");
+                prop_assert_eq!(url.path_segments().map(Iterator::count), Some(3));
+            }
+        }
+
+        /// A bank page that is taken is stored, read back as itself, and leads a browser to a host on the web.
+        #[test]
+        fn a_bank_page_that_is_taken_reads_back_as_itself(
+            text in prop_oneof![any::<String>(), "(https?|ftp|javascript)://([a-z]{1,3}(:[a-z])?@)?[a-zé.]{0,9}/\\PC{0,20}", "https://bank\\.example/[aé]{1300,2100}"],
+        ) {
+            if let Ok(page) = ContinueUrl::parse(&text) {
+                prop_assert!(page.as_str().starts_with("http://") || page.as_str().starts_with("https://"), "{text:?}");
+                prop_assert!(page.as_str().len() <= CONTINUE_URL_MAX_BYTES, "{} bytes", page.as_str().len());
+                prop_assert_eq!(ContinueUrl::parse(page.as_str()), Ok(page));
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! (`CannotTell` for a probe). Never: no outcome carries a secret, a card number or a text of the provider's into a log; what
 //! could be one has a type whose `Debug` shows nothing.
 
+pub mod breaker;
 pub mod decline;
 pub mod ids;
 pub mod stripe;
@@ -185,6 +186,8 @@ pub enum NotSentReason {
     RateLimited,
     /// The request could not even be built.
     NotBuilt,
+    /// The provider is down, and is spared.
+    CircuitOpen,
 }
 
 impl NotSentReason {
@@ -195,6 +198,7 @@ impl NotSentReason {
             Self::KeyRefused => "key_refused",
             Self::RateLimited => "rate_limited",
             Self::NotBuilt => "not_built",
+            Self::CircuitOpen => "circuit_open",
         }
     }
 }
@@ -228,6 +232,8 @@ pub enum UnknownReason {
     Busy,
     /// The provider does not know the object, or does not show it to this key.
     NotFound,
+    /// The connection for the probe was never made.
+    NotConnected,
     /// The probe was never sent, or was turned away.
     NotAsked,
     /// A status that the table does not name.
@@ -248,6 +254,7 @@ impl UnknownReason {
             Self::KeyReused => "key_reused",
             Self::Busy => "busy",
             Self::NotFound => "not_found",
+            Self::NotConnected => "not_connected",
             Self::NotAsked => "not_asked",
             Self::Unlisted => "unlisted",
         }

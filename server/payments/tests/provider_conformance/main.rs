@@ -218,7 +218,7 @@ async fn a_plain_card_form_comes_back_with_a_payment_method_or_a_fault() {
 }
 
 #[tokio::test]
-async fn b96_b97_b99_the_ledger_has_the_integers_that_people_mean() {
+async fn b96_b97_b99_b101_b102_the_ledger_has_the_integers_that_people_mean() {
     let bench = Bench::start().await;
     for (text, code, integer) in [
         ("8.20", "EUR", 820),
@@ -230,6 +230,11 @@ async fn b96_b97_b99_the_ledger_has_the_integers_that_people_mean() {
         ("35.200", "BHD", 35_200),
         ("18.600", "KWD", 18_600),
         ("0.050", "TND", 50),
+        ("5000", "UGX", 500_000),
+        ("2000", "ISK", 200_000),
+        ("21474836.48", "EUR", 2_147_483_648_i64),
+        ("49990000.00", "IDR", 4_999_000_000),
+        ("4999000000", "VND", 4_999_000_000),
     ] {
         let money = Money::parse(text, Currency::parse(code).unwrap()).unwrap();
         let order = format!("{code}-{integer}");

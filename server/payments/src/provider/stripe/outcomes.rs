@@ -93,6 +93,9 @@ pub(super) fn confirmed(answer: Result<Reply, Silence>, id: &ProviderPaymentInte
 pub(super) fn probed(answer: Result<Reply, Silence>, id: &ProviderPaymentIntentId, units: Units) -> ProbeOutcome {
     let reply = match answer {
         Ok(reply) => reply,
+        Err(Silence::NotSent(NotSentReason::NotConnected)) => {
+            return ProbeOutcome::CannotTell(UnknownReason::NotConnected);
+        }
         Err(Silence::NotSent(_)) => return ProbeOutcome::CannotTell(UnknownReason::NotAsked),
         Err(Silence::Unknown(reason)) => return ProbeOutcome::CannotTell(reason),
     };

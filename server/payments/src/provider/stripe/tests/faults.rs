@@ -27,7 +27,7 @@ async fn check_not_sent(stripe: &Stripe) {
     let reason = NotSentReason::NotConnected;
     assert_eq!(stripe.create_payment_intent(&new_payment_intent()).await, CreateOutcome::NotSent(reason));
     assert_eq!(stripe.confirm(&confirm_request(stripe)).await, ConfirmOutcome::NotSent(reason));
-    assert_eq!(stripe.probe(&payment_intent_id()).await, ProbeOutcome::CannotTell(UnknownReason::NotAsked));
+    assert_eq!(stripe.probe(&payment_intent_id()).await, ProbeOutcome::CannotTell(UnknownReason::NotConnected));
     assert_eq!(stripe.card_session("cs_1").await, CardSessionOutcome::Unavailable);
 }
 

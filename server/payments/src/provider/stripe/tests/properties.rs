@@ -42,8 +42,17 @@ fn check(status: u16, body: &[u8]) -> Result<(), TestCaseError> {
     let reply = || Ok(Reply { status, body: body.to_vec().into() });
     let id = payment_intent_id();
     let confirm = confirmed(reply(), &id, UNITS);
-    if matches!(confirm, ConfirmOutcome::Approved(_)) {
+    if let ConfirmOutcome::Approved(charge) = &confirm {
         prop_assert!(is_well_formed_success(status, body), "approved");
+        let value: Value = serde_json::from_slice(body).unwrap_or_default();
+        let said = UNITS
+            .incoming(value["amount"].as_i64().unwrap_or_default(), value["currency"].as_str().unwrap_or_default());
+        prop_assert_eq!(said, Some(charge.money), "the money that the body names, and no other");
+    }
+    if let ConfirmOutcome::ActionRequired { url } = &confirm {
+        let value: Value = serde_json::from_slice(body).unwrap_or_default();
+        prop_assert!(status == 200 && value["id"] == PAYMENT_INTENT && value["status"] == "requires_action", "bank");
+        prop_assert!(["https://", "http://"].iter().any(|scheme| url.as_str().starts_with(scheme)), "a page: {url:?}");
     }
     if matches!(confirm, ConfirmOutcome::Declined(_)) {
         prop_assert!(is_well_formed_refusal(status, body), "declined");

@@ -1,0 +1,297 @@
+//! The breaker: spares a provider that is down, and its customers the wait for it.
+//!
+//! Promise: it queues nothing and repeats nothing. While it is open a call ends at once, with what is then proven: not sent, not
+//! asked, unavailable. After a pause, a bounded number of calls may try; the first that gets an answer closes it. Only what speaks of
+//! the provider's health counts: a decline is a healthy answer, and so is a key that the provider refuses. Never: it makes
+//! an outcome better than the call found it.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+
+use super::{
+    CardSessionOutcome, ConfirmOutcome, ConfirmRequest, CreateOutcome, NewPaymentIntent, NotSentReason, ProbeOutcome,
+    Provider, ProviderPaymentIntentId, UnknownReason,
+};
+
+/// Bounds of a breaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BreakerLimits {
+    /// So many faults with no healthy answer among them open it. Above what a few unlucky calls make, and reached at once
+    /// when a busy shop's provider goes away.
+    pub faults: u32,
+    /// Faults that are further apart than this have nothing to do with each other.
+    pub window: Duration,
+    /// How long it stays open before calls may try. The customer is told to come back after about as long.
+    pub pause: Duration,
+    /// How many calls may try at the same time. One is enough to learn whether the provider is back.
+    pub trials: u32,
+}
+
+/// Longest pause of a breaker.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// How often the pause fits into the lease, at least, so that recovery is hardly held up.
+const PAUSES_PER_LEASE: u32 = 10;
+
+impl BreakerLimits {
+    /// The bounds for executors that own an intent for so long.
+    #[must_use]
+    pub fn for_lease(lease: Duration) -> Self {
+        Self { faults: 10, window: Duration::from_secs(30), pause: PAUSE_MAX.min(lease / PAUSES_PER_LEASE), trials: 1 }
+    }
+}
+
+/// A provider behind a breaker.
+#[derive(Debug)]
+pub struct Breaker<P> {
+    provider: P,
+    limits: BreakerLimits,
+    gate: Mutex<Gate>,
+}
+
+impl<P> Breaker<P> {
+    /// Stands before `provider`, closed.
+    pub fn new(provider: P, limits: BreakerLimits) -> Self {
+        let gate = Gate { state: State::Closed { faults: 0, first: Instant::now() }, era: 0, opened: None };
+        Self { provider, limits, gate: Mutex::new(gate) }
+    }
+
+    /// Lets a call through, or not. Whoever is let through reports how it went.
+    fn admit(&self) -> Option<Pass<'_, P>> {
+        let now = Instant::now();
+        let mut gate = self.gate();
+        if let State::Open { until } = gate.state
+            && now >= until
+        {
+            gate.turn(State::HalfOpen { trials: 0 });
+        }
+        let may_go = match &mut gate.state {
+            State::Closed { .. } => true,
+            State::HalfOpen { trials } if *trials < self.limits.trials => {
+                *trials += 1;
+                true
+            }
+            State::Open { .. } | State::HalfOpen { .. } => false,
+        };
+        may_go.then(|| Pass { breaker: self, era: gate.era, is_reported: false })
+    }
+
+    /// Nothing that holds the gate can panic half-way, so that it is whole in any case.
+    fn gate(&self) -> MutexGuard<'_, Gate> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Debug)]
+struct Gate {
+    state: State,
+    /// Counts the changes of state, so that the news of an earlier one change nothing.
+    era: u64,
+    /// When it opened, unless it is closed.
+    opened: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum State {
+    Closed {
+        /// Faults since the last healthy answer.
+        faults: u32,
+        /// When the first of them was.
+        first: Instant,
+    },
+    Open {
+        until: Instant,
+    },
+    HalfOpen {
+        /// Calls that try now.
+        trials: u32,
+    },
+}
+
+impl Gate {
+    fn turn(&mut self, state: State) {
+        self.state = state;
+        self.era += 1;
+    }
+
+    fn close(&mut self, now: Instant) {
+        self.turn(State::Closed { faults: 0, first: now });
+        if let Some(opened) = self.opened.take() {
+            let seconds = now.duration_since(opened).as_secs();
+            tracing::info!(seconds, "the provider answers again");
+        }
+    }
+
+    fn open(&mut self, now: Instant, pause: Duration) {
+        self.turn(State::Open { until: now + pause });
+        if self.opened.is_none() {
+            self.opened = Some(now);
+            tracing::error!(
+                pause_ms = pause.as_millis(),
+                "the provider does not answer; until it does, payments are turned away"
+            );
+        }
+    }
+
+    fn note(&mut self, health: Health, limits: &BreakerLimits) {
+        let now = Instant::now();
+        match (&mut self.state, health) {
+            (State::Closed { faults, .. }, Health::Healthy) => *faults = 0,
+            (State::Closed { faults, first }, Health::Faulty) => {
+                if *faults == 0 || now.duration_since(*first) > limits.window {
+                    (*faults, *first) = (0, now);
+                }
+                *faults += 1;
+                if *faults >= limits.faults {
+                    self.open(now, limits.pause);
+                }
+            }
+            (State::HalfOpen { .. }, Health::Healthy) => self.close(now),
+            // What tells nothing does not prove that the provider is back.
+            (State::HalfOpen { .. }, Health::Faulty | Health::Untold) => self.open(now, limits.pause),
+            (State::Closed { .. }, Health::Untold) | (State::Open { .. }, _) => {}
+        }
+    }
+}
+
+/// What the end of a call tells of the provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Health {
+    /// It answered.
+    Healthy,
+    /// It cannot be reached, keeps silent, or says itself that something is broken.
+    Faulty,
+    /// Nothing.
+    Untold,
+}
+
+/// The right to make one call. Dropped without a report, as when its caller is gone, it says nothing and leaves its place to
+/// another.
+struct Pass<'a, P> {
+    breaker: &'a Breaker<P>,
+    era: u64,
+    is_reported: bool,
+}
+
+impl<P> Pass<'_, P> {
+    fn report(mut self, health: Health) {
+        self.is_reported = true;
+        let mut gate = self.breaker.gate();
+        if gate.era == self.era {
+            gate.note(health, &self.breaker.limits);
+        }
+    }
+}
+
+impl<P> Drop for Pass<'_, P> {
+    fn drop(&mut self) {
+        if self.is_reported {
+            return;
+        }
+        let mut gate = self.breaker.gate();
+        if gate.era == self.era
+            && let State::HalfOpen { trials } = &mut gate.state
+        {
+            *trials -= 1;
+        }
+    }
+}
+
+#[async_trait]
+impl<P: Provider> Provider for Breaker<P> {
+    async fn create_payment_intent(&self, new: &NewPaymentIntent) -> CreateOutcome {
+        let Some(pass) = self.admit() else { return CreateOutcome::NotSent(NotSentReason::CircuitOpen) };
+        let outcome = self.provider.create_payment_intent(new).await;
+        pass.report(match &outcome {
+            CreateOutcome::Created(_) | CreateOutcome::Refused { .. } => Health::Healthy,
+            CreateOutcome::NotSent(reason) => of_not_sent(*reason),
+            CreateOutcome::Unknown(reason) => of_unknown(*reason),
+        });
+        outcome
+    }
+
+    fn freeze_confirm(&self, payment_method: &str, return_url: &str) -> Vec<u8> {
+        self.provider.freeze_confirm(payment_method, return_url)
+    }
+
+    async fn confirm(&self, request: &ConfirmRequest) -> ConfirmOutcome {
+        let Some(pass) = self.admit() else { return ConfirmOutcome::NotSent(NotSentReason::CircuitOpen) };
+        let outcome = self.provider.confirm(request).await;
+        pass.report(match &outcome {
+            ConfirmOutcome::Approved(_)
+            | ConfirmOutcome::Declined(_)
+            | ConfirmOutcome::ActionRequired { .. }
+            | ConfirmOutcome::Busy => Health::Healthy,
+            ConfirmOutcome::NotSent(reason) => of_not_sent(*reason),
+            ConfirmOutcome::Unknown(reason) => of_unknown(*reason),
+        });
+        outcome
+    }
+
+    async fn probe(&self, payment_intent: &ProviderPaymentIntentId) -> ProbeOutcome {
+        let Some(pass) = self.admit() else { return ProbeOutcome::CannotTell(UnknownReason::NotAsked) };
+        let outcome = self.provider.probe(payment_intent).await;
+        pass.report(of_probe(&outcome));
+        outcome
+    }
+
+    async fn cancel(&self, payment_intent: &ProviderPaymentIntentId) -> ProbeOutcome {
+        let Some(pass) = self.admit() else { return ProbeOutcome::CannotTell(UnknownReason::NotAsked) };
+        let outcome = self.provider.cancel(payment_intent).await;
+        pass.report(of_probe(&outcome));
+        outcome
+    }
+
+    async fn card_session(&self, id: &str) -> CardSessionOutcome {
+        let Some(pass) = self.admit() else { return CardSessionOutcome::Unavailable };
+        let outcome = self.provider.card_session(id).await;
+        pass.report(match &outcome {
+            CardSessionOutcome::Found(_) | CardSessionOutcome::Missing => Health::Healthy,
+            CardSessionOutcome::Unavailable => Health::Untold,
+        });
+        outcome
+    }
+}
+
+fn of_probe(outcome: &ProbeOutcome) -> Health {
+    match outcome {
+        ProbeOutcome::Charged(_)
+        | ProbeOutcome::NotCharged
+        | ProbeOutcome::ActionRequired { .. }
+        | ProbeOutcome::Cancelled
+        | ProbeOutcome::Processing => Health::Healthy,
+        ProbeOutcome::CannotTell(reason) => of_unknown(*reason),
+    }
+}
+
+fn of_not_sent(reason: NotSentReason) -> Health {
+    match reason {
+        NotSentReason::NotConnected => Health::Faulty,
+        NotSentReason::KeyRefused | NotSentReason::RateLimited => Health::Healthy,
+        NotSentReason::NotBuilt | NotSentReason::CircuitOpen => Health::Untold,
+    }
+}
+
+fn of_unknown(reason: UnknownReason) -> Health {
+    match reason {
+        UnknownReason::NotConnected
+        | UnknownReason::TimedOut
+        | UnknownReason::ConnectionLost
+        | UnknownReason::ServerFault => Health::Faulty,
+        UnknownReason::UnexpectedState
+        | UnknownReason::Processing
+        | UnknownReason::KeyReused
+        | UnknownReason::Busy
+        | UnknownReason::NotFound
+        | UnknownReason::Mismatch => Health::Healthy,
+        // Turned away or never built; or something in between has answered.
+        UnknownReason::NotAsked | UnknownReason::Unreadable | UnknownReason::Unlisted => Health::Untold,
+    }
+}
+
+#[cfg(test)]
+mod tests;
