@@ -111,6 +111,8 @@ pub fn error(node: &impl Node) -> Option<CheckoutError> {
         "not_found" => CheckoutError::NotFound,
         "malformed_request" => CheckoutError::MalformedRequest,
         "too_large" => CheckoutError::TooLarge,
+        "too_slow" => CheckoutError::TooSlow,
+        "cross_site" => CheckoutError::CrossSite,
         "invalid_intent" => CheckoutError::InvalidIntent,
         "invalid_field" => CheckoutError::InvalidField { field: text(node, "field")?, problem: text(node, "problem")? },
         "price_changed" => {
@@ -316,6 +318,8 @@ mod tests {
             CheckoutError::NotFound,
             CheckoutError::MalformedRequest,
             CheckoutError::TooLarge,
+            CheckoutError::TooSlow,
+            CheckoutError::CrossSite,
             CheckoutError::InvalidIntent,
             CheckoutError::InvalidField { field: "email".into(), problem: "E-mail address needs an @".into() },
             CheckoutError::PriceChanged { shown: money_of(1), now: money_of(2) },
