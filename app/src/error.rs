@@ -23,6 +23,12 @@ pub enum CheckoutError {
     /// The body is larger than a checkout needs.
     #[error("the request is too large")]
     TooLarge,
+    /// The body did not come in time. Nothing was started by it.
+    #[error("the request came too slowly")]
+    TooSlow,
+    /// Another site made the browser send this.
+    #[error("the request comes from another site")]
+    CrossSite,
     /// The idempotency key is not a version 4 UUID in its usual 36-character form.
     #[error("the intent is not a version 4 UUID")]
     InvalidIntent,
@@ -83,6 +89,8 @@ impl CheckoutError {
         match self {
             Self::NotFound => 404,
             Self::MalformedRequest => 400,
+            Self::CrossSite => 403,
+            Self::TooSlow => 408,
             Self::TooLarge => 413,
             Self::InvalidIntent | Self::InvalidField { .. } | Self::IntentReused | Self::ReplacesUnfinished => 422,
             Self::PriceChanged { .. } | Self::InProgress { .. } | Self::OrderTaken { .. } | Self::OutOfStock { .. } => {
@@ -104,6 +112,8 @@ impl CheckoutError {
             Self::NotFound
             | Self::MalformedRequest
             | Self::TooLarge
+            | Self::TooSlow
+            | Self::CrossSite
             | Self::InvalidIntent
             | Self::InvalidField { .. }
             | Self::PriceChanged { .. }
@@ -127,9 +137,10 @@ impl CheckoutError {
             | Self::ReplacesUnfinished
             | Self::OrderClosed
             | Self::LostAnswer => Advice::Ask,
-            Self::NotSent | Self::Unavailable { .. } => Advice::RetrySameIntent,
+            Self::NotSent | Self::Unavailable { .. } | Self::TooSlow => Advice::RetrySameIntent,
             Self::MalformedRequest
             | Self::TooLarge
+            | Self::CrossSite
             | Self::InvalidIntent
             | Self::InvalidField { .. }
             | Self::PriceChanged { .. }

@@ -4,6 +4,8 @@
 //! (the server functions) → [`intent`] (the client's half of the protocol) → [`islands`] (what runs in the browser) →
 //! `pages` (server only). This crate knows no database, no secret and no provider.
 
+#![forbid(unsafe_code)]
+
 pub mod api;
 pub mod dto;
 pub mod error;

@@ -1,5 +1,7 @@
 //! The browser's entry: hydrates the islands of `app`, nothing else.
 
+#![forbid(unsafe_code)]
+
 // The islands are called from the page's script, by name only; naming their crate is what keeps them in the build.
 use app as _;
 

@@ -50,8 +50,9 @@ impl Answer {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         if self.content_type == HTML {
-            // The pages need nothing but their own inline style. `form-action` stays open: the bank page leads to shops.
-            let policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
+            // The pages need nothing but their own inline style and an empty icon. `form-action` stays open: the bank page leads to shops.
+            let policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; \
+                          frame-ancestors 'none'";
             headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
             headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
         }

@@ -25,6 +25,8 @@
 //! `routes` (every call on one screen), `call` (the way of a call), `intents` and `charges` (what it does), `state` and
 //! `journal` (what is kept), `idempotency`, `faults`, `net`.
 
+#![forbid(unsafe_code)]
+
 mod answer;
 mod bank;
 mod call;

@@ -1,7 +1,7 @@
 //! The composition root: what the commands of the binary start, in which order, and how it stops again.
 //!
-//! Stopping is the reverse of starting: no new connections, payments in flight end or are left to recovery, then the sandbox,
-//! then the database. Each wait has a bound.
+//! Stopping is the reverse of starting: not ready, no new connections, requests and payments in flight end or are handed over
+//! to other replicas, then the sandbox, then the database. Each wait has a bound, and a second signal ends them all.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,20 +18,23 @@ use payments::{
         stripe::{SecretKey, Stripe, StripeConfig},
     },
 };
-use tokio::{net::TcpListener, task::JoinHandle, time::Instant};
+use tokio::{
+    net::TcpListener,
+    task::JoinHandle,
+    time::{Instant, sleep, sleep_until, timeout},
+};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::{
     config::{Database, Provider, Settings},
+    open_files,
+    serve::{self, Bounds},
     shop::{ProviderAddress, Shop, Site},
     web, worker,
 };
 
-/// How long open requests and payments in flight together may take to end after the order to stop. A payment in flight waits
-/// for the provider at most its time limit (10 s); what is not done by then, recovery finishes after the next start.
-const GRACE: Duration = Duration::from_secs(20);
-/// How long the pool may take to say goodbye after that.
+/// How long, after the time to stop is over, the database may take for the last words: handing over, and goodbye.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 /// How much of a lease recovery pauses at most between two looks at one intent, so that it is final within the lease once the
 /// faults stop.
@@ -46,7 +49,7 @@ const PURGE_PAUSE: Duration = Duration::from_mins(1);
 /// # Errors
 /// When something cannot be started; it then stops what it had started.
 pub async fn serve(settings: Settings) -> anyhow::Result<()> {
-    let stop = stop_signal(settings.until_stdin_closes)?;
+    let stop = Stop::at_signal(settings.until_stdin_closes)?;
     let database = DatabaseRun::start(&settings).await?;
     let served = serve_with_database(&settings, &database, stop).await;
     database.stop().await;
@@ -58,10 +61,10 @@ pub async fn serve(settings: Settings) -> anyhow::Result<()> {
 /// # Errors
 /// When its address is taken or its journal cannot be read.
 pub async fn sandbox(settings: Settings) -> anyhow::Result<()> {
-    let stop = stop_signal(settings.until_stdin_closes)?;
+    let stop = Stop::at_signal(settings.until_stdin_closes)?;
     let listener = listen(settings.sandbox_addr, "PAYONCE_SANDBOX_ADDR").await?;
     tracing::info!("sandbox provider on http://{}", listener.local_addr()?);
-    sandbox::serve(listener, sandbox_config(&settings), stop.cancelled_owned()).await?;
+    sandbox::serve(listener, sandbox_config(&settings), stop.begun.cancelled_owned()).await?;
     Ok(())
 }
 
@@ -81,19 +84,15 @@ pub async fn migrate(settings: Settings) -> anyhow::Result<()> {
 /// # Errors
 /// When the cluster cannot be started.
 pub async fn postgres(settings: Settings) -> anyhow::Result<()> {
-    let stop = stop_signal(settings.until_stdin_closes)?;
+    let stop = Stop::at_signal(settings.until_stdin_closes)?;
     let cluster = EmbeddedPostgres::start(EmbeddedOptions::in_data_dir(&settings.data_dir)).await?;
     say_address(cluster.url());
-    stop.cancelled().await;
+    stop.begun.cancelled().await;
     cluster.stop().await?;
     Ok(())
 }
 
-async fn serve_with_database(
-    settings: &Settings,
-    database: &DatabaseRun,
-    stop: CancellationToken,
-) -> anyhow::Result<()> {
+async fn serve_with_database(settings: &Settings, database: &DatabaseRun, stop: Stop) -> anyhow::Result<()> {
     let pool = database.pool(settings).await?;
     let provider = ProviderRun::start(settings).await?;
     let ctx = payments::Ctx::new(
@@ -103,58 +102,75 @@ async fn serve_with_database(
         Ids::secure(),
         limits(settings),
     );
-    let shop = Shop { ctx: ctx.clone(), site: Arc::new(site(settings, &provider)), leptos: leptos_options(settings) };
+    let shop = shop(settings, &ctx, &provider, &stop);
     let listener = listen(settings.addr, "PAYONCE_ADDR").await?;
     tracing::info!("shop on http://{}", listener.local_addr()?);
 
-    let recovery = worker::repeat("recovery", Duration::from_millis(RECOVERY_PAUSE_MS), stop.clone(), {
+    let recovery = worker::repeat("recovery", Duration::from_millis(RECOVERY_PAUSE_MS), stop.begun.clone(), {
         let ctx = ctx.clone();
         move || {
             let ctx = ctx.clone();
             async move { recover(&ctx).await }
         }
     });
-    let purge = worker::repeat("purge", PURGE_PAUSE, stop.clone(), {
+    let purge = worker::repeat("purge", PURGE_PAUSE, stop.begun.clone(), {
         let ctx = ctx.clone();
         move || {
             let ctx = ctx.clone();
             async move { purge(&ctx).await }
         }
     });
-    let deadline = serve_until(listener, shop, stop).await?;
+    let deadline = serve_until(listener, shop, settings, &stop).await?;
 
     ctx.tasks.close();
-    within(deadline, "payments in flight; recovery finishes them", ctx.tasks.wait()).await;
-    within(deadline, "recovery", recovery).await;
-    within(deadline, "the purge", purge).await;
+    if !within(deadline, &stop, "payments in flight, which are handed over", ctx.tasks.wait()).await {
+        hand_over(&ctx).await;
+    }
+    within(deadline, &stop, "recovery", recovery).await;
+    within(deadline, &stop, "the purge", purge).await;
     provider.stop().await;
-    within(deadline + CLOSE_PATIENCE, "connections to the database", ctx.pool.close()).await;
+    // Hurry is no reason to leave sessions behind in the database; this wait is short.
+    within(Instant::now() + CLOSE_PATIENCE, &Stop::default(), "connections to the database", ctx.pool.close()).await;
     Ok(())
 }
 
-/// Serves until `stop`, then lets open requests end, for a while. Gives the moment by which everything else must end too.
-async fn serve_until(listener: TcpListener, shop: Shop, stop: CancellationToken) -> anyhow::Result<Instant> {
-    let mut serving = std::pin::pin!(
-        axum::serve(listener, web::router(shop)).with_graceful_shutdown(stop.clone().cancelled_owned()).into_future()
-    );
-    let ended = tokio::select! {
-        served = &mut serving => {
-            served?;
-            true
-        }
-        () = stop.cancelled() => false,
-    };
-    let deadline = Instant::now() + GRACE;
-    if !ended {
-        within(deadline, "connections", serving).await;
+/// Serves until the order to stop, then lets open requests end, for a while. Gives the moment by which everything else must
+/// end too.
+async fn serve_until(listener: TcpListener, shop: Shop, settings: &Settings, stop: &Stop) -> anyhow::Result<Instant> {
+    let (bounds, closing) = (shop.bounds, CancellationToken::new());
+    let mut serving = worker::spawn("shop", serve::serve(listener, web::router(shop), bounds, closing.clone()));
+    tokio::select! {
+        () = stop.begun.cancelled() => {}
+        _ = &mut serving => anyhow::bail!("the accept loop has ended by itself"),
     }
+
+    // Not ready any more, but open: balancers have this long to notice, and to send their customers elsewhere.
+    stop.hurried.run_until_cancelled(sleep(settings.stop_delay)).await;
+    closing.cancel();
+    let deadline = Instant::now() + settings.stop_grace;
+    within(deadline, stop, "requests", serving).await;
     Ok(deadline)
 }
 
-/// Waits for the end of something until `deadline`, and tells when it did not come.
-async fn within(deadline: Instant, what: &str, end: impl IntoFuture) {
-    if tokio::time::timeout_at(deadline, end).await.is_err() {
+/// Waits for the end of something until `deadline`, or until somebody is in a hurry. Tells when it did not come.
+async fn within(deadline: Instant, stop: &Stop, what: &str, end: impl IntoFuture) -> bool {
+    let ended = tokio::select! {
+        _ = end.into_future() => true,
+        () = sleep_until(deadline) => false,
+        () = stop.hurried.cancelled() => false,
+    };
+    if !ended {
         tracing::warn!("the time to stop is over; still open: {what}");
+    }
+    ended
+}
+
+/// Gives the intents that are still being executed to the other replicas, at once instead of when their leases end.
+async fn hand_over(ctx: &payments::Ctx) {
+    match timeout(CLOSE_PATIENCE, payments::recover::hand_over(ctx)).await {
+        Ok(Ok(intents)) => tracing::info!(intents, "handed over to the other replicas"),
+        Ok(Err(error)) => tracing::warn!(%error, "nothing could be handed over; the leases will end"),
+        Err(_) => tracing::warn!("the database did not take the handing over in time; the leases will end"),
     }
 }
 
@@ -270,6 +286,16 @@ fn limits(settings: &Settings) -> Limits {
     }
 }
 
+fn shop(settings: &Settings, ctx: &payments::Ctx, provider: &ProviderRun, stop: &Stop) -> Shop {
+    Shop {
+        ctx: ctx.clone(),
+        site: Arc::new(site(settings, provider)),
+        leptos: leptos_options(settings),
+        bounds: Bounds { max_connections: open_files::connections(settings.max_connections), ..Bounds::default() },
+        stopping: stop.begun.clone(),
+    }
+}
+
 fn site(settings: &Settings, provider: &ProviderRun) -> Site {
     let configured = settings.provider_public_url.clone().map(ProviderAddress::Fixed);
     Site {
@@ -309,32 +335,44 @@ async fn listen(addr: std::net::SocketAddr, setting: &str) -> anyhow::Result<Tcp
     TcpListener::bind(addr).await.with_context(|| format!("{setting}: cannot listen on {addr}"))
 }
 
-/// Cancelled on SIGINT or SIGTERM, and at the end of standard input where that was asked for.
-fn stop_signal(until_stdin_closes: bool) -> anyhow::Result<CancellationToken> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let stop = CancellationToken::new();
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    if until_stdin_closes {
-        let stop = stop.clone();
-        // A thread of its own: the runtime would wait for its own blocking read when the process ends by a signal.
-        std::thread::Builder::new().name("stdin".to_owned()).spawn(move || {
-            let end = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-            tracing::info!(error = end.err().map(tracing::field::display), "standard input has ended");
-            stop.cancel();
-        })?;
-    }
-    let cancel = stop.clone();
-    worker::spawn("signals", async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            () = cancel.cancelled() => {}
+/// The order to stop.
+#[derive(Clone, Default)]
+struct Stop {
+    /// The first SIGTERM or SIGINT, or the end of standard input where that was asked for.
+    begun: CancellationToken,
+    /// The second signal: whoever sends it knows that something is under way, and does not want to wait for it. What is in
+    /// flight is handed over, and the end is as orderly as the other.
+    hurried: CancellationToken,
+}
+
+impl Stop {
+    fn at_signal(until_stdin_closes: bool) -> anyhow::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let stop = Self::default();
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        if until_stdin_closes {
+            let stop = stop.begun.clone();
+            // A thread of its own: the runtime would wait for its own blocking read when the process ends by a signal.
+            std::thread::Builder::new().name("stdin".to_owned()).spawn(move || {
+                let end = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+                tracing::info!(error = end.err().map(tracing::field::display), "standard input has ended: stopping");
+                stop.cancel();
+            })?;
         }
-        tracing::info!("stopping");
-        cancel.cancel();
-    });
-    Ok(stop)
+        let ordered = stop.clone();
+        worker::spawn("signals", async move {
+            for (token, said) in [(&ordered.begun, "stopping"), (&ordered.hurried, "stopping without waiting")] {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+                tracing::info!("{said}");
+                token.cancel();
+            }
+        });
+        Ok(stop)
+    }
 }
 
 #[expect(clippy::print_stdout, reason = "the address is this command's output, for the program that called it")]

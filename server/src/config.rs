@@ -81,6 +81,12 @@ pub struct Settings {
     pub retention: Duration,
     /// `PAYONCE_DATABASE_POOL_SIZE`: connections to the database at most.
     pub database_pool_size: u32,
+    /// `PAYONCE_MAX_CONNECTIONS`: from customers, at most.
+    pub max_connections: usize,
+    /// `PAYONCE_STOP_DELAY_MS`: how long the shop stays open after the order to stop, when it is no longer ready.
+    pub stop_delay: Duration,
+    /// `PAYONCE_STOP_GRACE_MS`: how long what is in flight may take to end after that.
+    pub stop_grace: Duration,
     /// `PAYONCE_LOG`: a filter as `tracing` reads it.
     pub log: String,
     /// `--until-stdin-closes`.
@@ -163,6 +169,9 @@ impl Settings {
                 .parsed("PAYONCE_PROVIDER_KEY_MEMORY_MS", |text| milliseconds(text, 0..=2_592_000_000)),
             retention: reader.parsed("PAYONCE_RETENTION_HOURS", |text| hours(text, 1..=8_760)),
             database_pool_size: reader.parsed("PAYONCE_DATABASE_POOL_SIZE", |text| number(text, 1..=1_000)),
+            max_connections: reader.parsed("PAYONCE_MAX_CONNECTIONS", connections),
+            stop_delay: reader.parsed("PAYONCE_STOP_DELAY_MS", |text| milliseconds(text, 0..=60_000)),
+            stop_grace: reader.parsed("PAYONCE_STOP_GRACE_MS", |text| milliseconds(text, 0..=600_000)),
             log: reader.parsed("PAYONCE_LOG", log_filter),
             until_stdin_closes: cli.until_stdin_closes,
         };
@@ -216,6 +225,13 @@ const SETTINGS: &[Setting] = &[
     setting("PAYONCE_PUBLIC_URL", "", "the shop's own address; unset: taken from the request"),
     setting("PAYONCE_SITE_ROOT", "target/site", "the built files for the browser"),
     setting("PAYONCE_SHOP_NAME", "Tidewater Goods", "the name on every page"),
+    setting("PAYONCE_MAX_CONNECTIONS", "20000", "connections of customers at most, as far as `ulimit -n` allows"),
+    setting(
+        "PAYONCE_STOP_DELAY_MS",
+        "0",
+        "on SIGTERM: how long to stay open, no longer ready, for balancers to notice",
+    ),
+    setting("PAYONCE_STOP_GRACE_MS", "20000", "and then: how long requests in flight may take to end"),
     setting("PAYONCE_LOG", "info,sqlx=warn,reqwest_retry=error", "which events are logged, from where"),
 ];
 
@@ -345,6 +361,10 @@ fn number(text: &str, range: RangeInclusive<u32>) -> Result<u32, String> {
         .ok()
         .filter(|number| range.contains(number))
         .ok_or_else(|| format!("is {text:?}, which is no whole number from {} to {}", range.start(), range.end()))
+}
+
+fn connections(text: &str) -> Result<usize, String> {
+    number(text, 100..=1_000_000).map(|number| usize::try_from(number).unwrap_or(usize::MAX))
 }
 
 fn milliseconds(text: &str, range: RangeInclusive<u32>) -> Result<Duration, String> {

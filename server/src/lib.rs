@@ -1,8 +1,13 @@
-//! The server: wires pages, domain and provider together. The way of a payment through it: [`web`] → [`port`] → `payments`.
+//! The server: wires pages, domain and provider together. The way of a payment through it: [`serve`] → [`web`] → [`port`] →
+//! `payments`.
+
+#![forbid(unsafe_code)]
 
 pub mod boot;
 pub mod config;
+pub mod open_files;
 pub mod port;
+pub mod serve;
 pub mod shop;
 pub mod telemetry;
 pub mod web;

@@ -1,5 +1,7 @@
 //! The `payonce` binary: command line → settings → logs → [`server::boot`].
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 
 use clap::Parser;

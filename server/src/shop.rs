@@ -4,7 +4,10 @@ use std::{path::PathBuf, sync::Arc};
 
 use app::Storefront;
 use leptos::prelude::LeptosOptions;
+use tokio_util::sync::CancellationToken;
 use url::Url;
+
+use crate::serve::Bounds;
 
 /// The shop: the domain, what is known of this installation, and leptos' own options.
 #[derive(Clone)]
@@ -12,6 +15,10 @@ pub struct Shop {
     pub ctx: payments::Ctx,
     pub site: Arc<Site>,
     pub leptos: LeptosOptions,
+    /// What a client may take of time and room.
+    pub bounds: Bounds,
+    /// Cancelled when this replica begins to stop: it is no longer ready, before it refuses anybody.
+    pub stopping: CancellationToken,
 }
 
 /// What is known of this installation.

@@ -3,6 +3,7 @@
 //! It never needs a tool that it cannot find, install or name: what cannot be had gets one clear line with the way out. Whatever
 //! it starts, it stops.
 
+#![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a command-line tool answers on standard output")]
 
 mod apt;

@@ -111,6 +111,8 @@ pub fn error(node: &impl Node) -> Option<CheckoutError> {
         "not_found" => CheckoutError::NotFound,
         "malformed_request" => CheckoutError::MalformedRequest,
         "too_large" => CheckoutError::TooLarge,
+        "too_slow" => CheckoutError::TooSlow,
+        "cross_site" => CheckoutError::CrossSite,
         "invalid_intent" => CheckoutError::InvalidIntent,
         "invalid_field" => CheckoutError::InvalidField { field: text(node, "field")?, problem: text(node, "problem")? },
         "price_changed" => {

@@ -31,6 +31,9 @@ pub fn problem_title(error: &CheckoutError) -> String {
     Storefront::current().title(Said::of(error).title)
 }
 
+const FROM_ELSEWHERE: &str =
+    "Another site sent it in your name, so nothing was done. If it was you, go on from our own pages.";
+
 struct Said {
     /// `data-state` of `<main>`.
     state: &'static str,
@@ -40,6 +43,7 @@ struct Said {
 }
 
 impl Said {
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of error: a table, read by its rows")]
     fn of(error: &CheckoutError) -> Self {
         let (state, title, heading, body) = match error {
             CheckoutError::NotFound => (
@@ -48,7 +52,13 @@ impl Said {
                 "There is nothing at this address",
                 "The address may be cut short or mistyped. An order is found only by its whole address.".to_owned(),
             ),
-            CheckoutError::MalformedRequest | CheckoutError::TooLarge | CheckoutError::InvalidIntent => (
+            CheckoutError::CrossSite => {
+                ("refused", "Not from here", "This did not come from our shop", FROM_ELSEWHERE.to_owned())
+            }
+            CheckoutError::MalformedRequest
+            | CheckoutError::TooLarge
+            | CheckoutError::TooSlow
+            | CheckoutError::InvalidIntent => (
                 "refused",
                 "Not understood",
                 "We could not read what this page sent",
@@ -132,6 +142,8 @@ fn ways_on(error: &CheckoutError, order: Option<&str>) -> impl IntoView + use<> 
         }
         CheckoutError::MalformedRequest
         | CheckoutError::TooLarge
+        | CheckoutError::TooSlow
+        | CheckoutError::CrossSite
         | CheckoutError::InvalidIntent
         | CheckoutError::InvalidField { .. }
         | CheckoutError::NotSent

@@ -9,6 +9,8 @@
 //! Reading order: [`EmbeddedPostgres::start`] → `home` (folders, account, lock) → `programs` (which PostgreSQL) → `cluster`
 //! (makes it) → `postmaster` (runs it) → `supervisor` (restarts it when it dies, stops it when told).
 
+#![forbid(unsafe_code)]
+
 mod account;
 mod cluster;
 mod download;

@@ -18,6 +18,7 @@
 //! It knows neither HTTP servers nor pages. Everything from outside is parsed before it comes in, and time, names and network
 //! come from [`Ctx`].
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod ctx;

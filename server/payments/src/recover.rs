@@ -39,6 +39,18 @@ pub async fn run_once(ctx: &Ctx) -> Result<usize, StoreError> {
     work.await.unwrap_or(Err(StoreError::Impossible("end of recovery")))
 }
 
+/// Gives the intents that executors of this replica are still at work on to the other replicas, before the process ends. An
+/// executor whose provider answers all the same may still settle, until another replica has claimed its intent.
+/// Returns how many there were.
+///
+/// # Errors
+/// When the database cannot answer; then the leases end by themselves.
+pub async fn hand_over(ctx: &Ctx) -> Result<u64, StoreError> {
+    let ctx = &ctx.settling();
+    let keys = ctx.waiters.worked_on();
+    Ok(keyed(&ctx.limits, || claim::give_up(&ctx.pool, &keys)).await?)
+}
+
 /// Becomes the owner of this intent, if it is unresolved and has none, and looks once. `None`: there is nothing to do, or
 /// somebody else does it.
 pub(crate) async fn look_if_idle(ctx: &Ctx, key: &IntentKey) -> Result<Option<Standing>, StoreError> {
@@ -56,6 +68,10 @@ pub(crate) async fn chase(ctx: &Ctx, key: &IntentKey) {
     let mut pause = ctx.limits.first_pause;
     for _ in 0..ctx.limits.chase_looks {
         sleep(pause).await;
+        if ctx.tasks.is_closed() {
+            // The process ends. Any other replica looks as well as this one.
+            return;
+        }
         pause = (pause * 2).min(ctx.limits.longest_pause);
         let seen = match look_if_idle(ctx, key).await {
             Ok(Some(standing)) => Ok(Some(standing)),

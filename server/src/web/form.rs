@@ -2,13 +2,13 @@
 
 use app::error::CheckoutError;
 use axum::{
-    extract::{FromRequest, Request, rejection::FormRejection},
+    extract::{FromRequest, Request},
     response::{Html, IntoResponse, Response},
 };
 use http::{HeaderValue, StatusCode, header};
 use serde::de::DeserializeOwned;
 
-use super::rpc::carrying;
+use super::rpc::{self, carrying};
 use crate::shop::Shop;
 
 /// A plain form's body; what cannot be read answers with a page, not with a library's sentence.
@@ -20,9 +20,6 @@ impl<T: DeserializeOwned> FromRequest<Shop> for Form<T> {
     async fn from_request(request: Request, shop: &Shop) -> Result<Self, Response> {
         match axum::Form::<T>::from_request(request, shop).await {
             Ok(axum::Form(form)) => Ok(Self(form)),
-            Err(FormRejection::BytesRejection(rejection)) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                Err(problem(shop, &CheckoutError::TooLarge, None))
-            }
             Err(_) => Err(problem(shop, &CheckoutError::MalformedRequest, None)),
         }
     }
@@ -38,4 +35,9 @@ pub fn see_other(address: &str) -> Response {
 pub fn problem(shop: &Shop, error: &CheckoutError, order: Option<&str>) -> Response {
     let page = Html(app::problem_document(&shop.site.storefront, error, order));
     carrying(error, ([(header::CACHE_CONTROL, "no-store")], page).into_response())
+}
+
+/// An error of a request that did not come as far as its handler: what reads the answer there is a program or a person.
+pub fn refusal(shop: &Shop, path: &str, error: &CheckoutError) -> Response {
+    if rpc::is_at(path) { rpc::refuse(error) } else { problem(shop, error, None) }
 }

@@ -1,23 +1,22 @@
 //! The shop over HTTP. [`router`] is the whole map; everything it names lives in a file of the same name.
 
+mod body;
 mod cart;
 mod checkout;
 mod files;
 mod form;
-mod headers;
 mod health;
 mod pay;
 mod request;
 mod rpc;
+mod security;
 
 use app::port::CheckoutPort;
 use axum::{
-    Router,
-    extract::DefaultBodyLimit,
-    middleware,
+    Router, middleware,
     routing::{get, post},
 };
-use leptos::prelude::{LeptosOptions, provide_context, use_context};
+use leptos::prelude::{IntoAny as _, LeptosOptions, provide_context, use_context};
 use leptos_axum::LeptosRoutes;
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -32,36 +31,49 @@ pub const MAX_BODY_BYTES: usize = 16 * 1024;
 
 /// Every route of the shop. leptos adds the pages of `app::App` and the server functions of `app::api`.
 pub fn router(shop: Shop) -> Router {
-    let options = shop.leptos.clone();
     let pages = leptos_axum::generate_route_list(app::App);
     let context = provide_port(shop.clone());
     Router::new()
         .route("/cart", post(cart::change))
         .route("/checkout", post(checkout::begin))
         .route("/checkout/{order}/pay", post(pay::submit))
-        .leptos_routes_with_context(&shop, pages, context, move || app::shell(options.clone()))
+        .leptos_routes_with_context(&shop, pages, context, page(&shop))
         .layer(middleware::from_fn(rpc::around))
-        .layer(middleware::from_fn(headers::never_store))
+        .layer(middleware::from_fn_with_state(shop.clone(), body::read_whole))
+        .layer(middleware::from_fn_with_state(shop.clone(), security::same_origin_only))
+        .layer(middleware::from_fn(security::never_store))
         .merge(files::router(&shop))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/version", get(health::version))
         .fallback(files::not_found)
-        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .layer(middleware::from_fn(headers::harden))
         .layer(CatchPanicLayer::new())
+        .layer(middleware::from_fn_with_state(shop.clone(), security::sound))
+        .layer(middleware::from_fn_with_state(shop.clone(), security::harden))
         .with_state(shop)
 }
 
 /// Gives every page and server function of one request its port.
 fn provide_port(shop: Shop) -> impl Fn() + Clone + Send + Sync + 'static {
     move || {
-        let facts = use_context::<http::request::Parts>()
-            .map_or_else(RequestFacts::default, |parts| RequestFacts::of(&parts.headers));
-        let port = ShopPort::new(shop.clone(), facts, use_context());
+        let port = ShopPort::new(shop.clone(), facts_of_page(), use_context());
         provide_context(shop.site.storefront.clone());
         provide_context(CheckoutPort(std::sync::Arc::new(port)));
     }
+}
+
+/// The document of one page, and what it may do.
+fn page(shop: &Shop) -> impl Fn() -> leptos::prelude::AnyView + Clone + Send + Sync + 'static {
+    let shop = shop.clone();
+    move || {
+        security::allow_scripts_of_page(&shop.site, &facts_of_page());
+        app::shell(shop.leptos.clone()).into_any()
+    }
+}
+
+/// The facts of the request that a page or server function answers.
+fn facts_of_page() -> RequestFacts {
+    use_context::<http::request::Parts>().map_or_else(RequestFacts::default, |parts| RequestFacts::of(&parts.headers))
 }
 
 impl axum::extract::FromRef<Shop> for LeptosOptions {

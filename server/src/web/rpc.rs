@@ -1,5 +1,4 @@
-//! The server functions' addresses, which leptos routes. Bounds their bodies, and gives their errors the statuses they travel
-//! with.
+//! The server functions' addresses, which leptos routes. Gives their errors the statuses they travel with.
 
 use app::error::CheckoutError;
 use axum::{
@@ -19,16 +18,12 @@ const PREFIX: &str = "/rpc/";
 ///
 /// The answer is always JSON: leptos would turn a call that also accepts HTML into a redirect to its referrer, which loses
 /// the outcome.
-pub async fn around(request: Request, next: Next) -> Response {
-    if !request.uri().path().starts_with(PREFIX) {
+pub async fn around(mut request: Request, next: Next) -> Response {
+    if !is_at(request.uri().path()) {
         return next.run(request).await;
     }
-    let (mut parts, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, MAX_BODY_BYTES).await else {
-        return refuse(&CheckoutError::TooLarge);
-    };
-    parts.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-    let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+    request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    let response = next.run(request).await;
     if response.status() == StatusCode::INTERNAL_SERVER_ERROR { with_status_of_error(response).await } else { response }
 }
 
@@ -43,8 +38,13 @@ async fn with_status_of_error(response: Response) -> Response {
     }
 }
 
+/// Whether a server function would be at this address.
+pub fn is_at(path: &str) -> bool {
+    path.starts_with(PREFIX)
+}
+
 /// An error as the answer of a server function.
-fn refuse(error: &CheckoutError) -> Response {
+pub fn refuse(error: &CheckoutError) -> Response {
     carrying(error, axum::Json(error).into_response())
 }
 

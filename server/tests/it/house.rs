@@ -18,6 +18,7 @@ use payments::{
 use reqwest::{Client, Response, StatusCode, header};
 use serde_json::{Value, json};
 use server::{
+    serve::{self, Bounds},
     shop::{ProviderAddress, Shop, Site},
     web, worker,
 };
@@ -70,6 +71,10 @@ pub struct Plan {
     pub lease: Duration,
     /// How long an outcome may stay unknown.
     pub unknown_deadline: Duration,
+    /// What a client may take of time and room.
+    pub bounds: Bounds,
+    /// The shop's own address; unset, the `Host` header decides.
+    pub public_url: Option<Url>,
     /// The replica's own clock.
     pub clock: Clock,
     /// What stands between the domain and the adapter; nothing, usually.
@@ -85,6 +90,8 @@ impl Default for Plan {
             provider_timeout: Duration::from_secs(10),
             lease: Limits::default().lease,
             unknown_deadline: Limits::default().unknown_deadline,
+            bounds: Bounds::default(),
+            public_url: None,
             clock: Clock::System,
             around: |stripe| Arc::new(stripe),
         }
@@ -334,6 +341,11 @@ impl House {
         self.options.get_database().expect("a database").to_owned()
     }
 
+    /// The address of the database, for a process of its own.
+    pub fn database_url(&self) -> String {
+        self.options.to_url_lossy().to_string()
+    }
+
     /// One number from the test's own connection.
     pub async fn count(&self, sql: &'static str) -> i64 {
         sqlx::query_scalar(sql).fetch_one(&self.db).await.unwrap()
@@ -366,19 +378,22 @@ impl Replica {
         let ctx = payments::Ctx::new(pool, stripe, plan.clock.clone(), Ids::secure(), limits);
         let site = Site {
             site_root: "target/site".into(),
-            public_url: None,
+            public_url: plan.public_url.clone(),
             provider: ProviderAddress::Fixed(provider),
             publishable_key: "pk_test_house".to_owned(),
             storefront: app::Storefront::default(),
         };
         let options = leptos::prelude::LeptosOptions::builder().output_name("payonce").build();
-        let router = web::router(Shop { ctx: ctx.clone(), site: Arc::new(site), leptos: options });
-        let (listener, url) = free_port().await;
         let stop = CancellationToken::new();
-        let stopping = stop.clone().cancelled_owned();
-        worker::spawn("replica", async move {
-            axum::serve(listener, router).with_graceful_shutdown(stopping).await.unwrap();
-        });
+        let shop = Shop {
+            ctx: ctx.clone(),
+            site: Arc::new(site),
+            leptos: options,
+            bounds: plan.bounds,
+            stopping: stop.clone(),
+        };
+        let (listener, url) = free_port().await;
+        worker::spawn("replica", serve::serve(listener, web::router(shop), plan.bounds, stop.clone()));
         Self { url, ctx, stop }
     }
 }

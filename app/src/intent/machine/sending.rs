@@ -188,6 +188,8 @@ impl Machine {
             CheckoutError::InvalidField { .. }
             | CheckoutError::MalformedRequest
             | CheckoutError::TooLarge
+            | CheckoutError::TooSlow
+            | CheckoutError::CrossSite
             | CheckoutError::OutOfStock { .. }
             | CheckoutError::NotFound
             | CheckoutError::IntentReused

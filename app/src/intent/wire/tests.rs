@@ -103,6 +103,8 @@ fn every_error_that_serde_writes_is_read() {
         CheckoutError::NotFound,
         CheckoutError::MalformedRequest,
         CheckoutError::TooLarge,
+        CheckoutError::TooSlow,
+        CheckoutError::CrossSite,
         CheckoutError::InvalidIntent,
         CheckoutError::InvalidField { field: "email".into(), problem: "E-mail address needs an @".into() },
         CheckoutError::PriceChanged { shown: money_of(1), now: money_of(2) },

@@ -98,6 +98,11 @@ impl Waiters {
         }
     }
 
+    /// The intents that executors of this replica are at work on.
+    pub(crate) fn worked_on(&self) -> Vec<IntentKey> {
+        self.lock().iter().filter(|(_, slot)| slot.executors > 0).map(|(key, _)| *key).collect()
+    }
+
     /// How many intents are waited for or worked on; for metrics and tests.
     pub fn len(&self) -> usize {
         self.lock().len()
@@ -282,8 +287,10 @@ mod tests {
         assert_eq!(hub.waited_for(false), [key()]);
         let working = hub.work_on(key());
         assert!(hub.waited_for(false).is_empty());
+        assert_eq!(hub.worked_on(), [key()]);
         assert_eq!(hub.waited_for(true), [key()], "another replica may know more than our own executor");
         drop(working);
+        assert!(hub.worked_on().is_empty());
         assert_eq!(hub.waited_for(false), [key()], "an executor that died leaves its intent to the query");
         hub.publish(&key(), failed());
         assert!(hub.waited_for(true).is_empty());

@@ -127,3 +127,22 @@ pub(crate) async fn claim_due(pool: &Pool, limits: &Limits) -> Result<Vec<ClaimR
     .fetch_all(pool)
     .await
 }
+
+/// Ends the leases of these intents, as far as the executor that reserved them still owns them: a claim counts as a look.
+/// Returns how many there were.
+pub(crate) async fn give_up(pool: &Pool, keys: &[IntentKey]) -> Result<u64, sqlx::Error> {
+    let orders: Vec<Uuid> = keys.iter().map(|key| key.order.as_uuid()).collect();
+    let ids: Vec<Uuid> = keys.iter().map(|key| key.intent.as_uuid()).collect();
+    let given_up = sqlx::query!(
+        "update intents i
+        set lease_expires_at = now(), look_at = now()
+        from unnest($1::uuid[], $2::uuid[]) as given (order_id, id)
+        where i.operation = 'pay' and i.order_id = given.order_id and i.id = given.id
+            and i.finished_at is null and i.looks = 0 and i.lease_expires_at > now()",
+        &orders,
+        &ids,
+    )
+    .execute(pool)
+    .await?;
+    Ok(given_up.rows_affected())
+}
