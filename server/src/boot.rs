@@ -21,6 +21,7 @@ use url::Url;
 
 use crate::{
     config::{Database, Provider, Settings},
+    guard::Guard,
     shop::{ProviderAddress, Shop, Site},
     web, worker,
 };
@@ -35,6 +36,8 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_PAUSE_OF_LEASE: f64 = 0.75;
 /// How often expired leases are looked for, in milliseconds: an intent whose server died is finished this much later.
 const RECOVERY_PAUSE_MS: u64 = 1_000;
+/// How often archived answers of orders are looked for whose time is over: a batch is more than a replica makes meanwhile.
+const ORDER_KEYS_PAUSE: Duration = Duration::from_secs(10);
 
 /// `payonce serve`.
 ///
@@ -98,7 +101,12 @@ async fn serve_with_database(
         Ids::secure(),
         limits(settings),
     );
-    let shop = Shop { ctx: ctx.clone(), site: Arc::new(site(settings, &provider)), leptos: leptos_options(settings) };
+    let shop = Shop {
+        ctx: ctx.clone(),
+        site: Arc::new(site(settings, &provider)),
+        leptos: leptos_options(settings),
+        guard: Arc::new(Guard::new(settings.guard.clone())),
+    };
     let listener = listen(settings.addr, "PAYONCE_ADDR").await?;
     tracing::info!("shop on http://{}", listener.local_addr()?);
 
@@ -109,11 +117,19 @@ async fn serve_with_database(
             async move { recover(&ctx).await }
         }
     });
+    let order_keys = worker::repeat("order keys", ORDER_KEYS_PAUSE, stop.clone(), {
+        let ctx = ctx.clone();
+        move || {
+            let ctx = ctx.clone();
+            async move { purge_order_keys(&ctx).await }
+        }
+    });
     let deadline = serve_until(listener, shop, stop).await?;
 
     ctx.tasks.close();
     within(deadline, "payments in flight; recovery finishes them", ctx.tasks.wait()).await;
     within(deadline, "recovery", recovery).await;
+    within(deadline, "the purge of order keys", order_keys).await;
     provider.stop().await;
     within(deadline + CLOSE_PATIENCE, "connections to the database", ctx.pool.close()).await;
     Ok(())
@@ -153,14 +169,22 @@ async fn recover(ctx: &payments::Ctx) {
     }
 }
 
+async fn purge_order_keys(ctx: &payments::Ctx) {
+    match payments::order::by_key::purge_once(ctx).await {
+        Ok(0) => {}
+        Ok(keys) => tracing::info!(keys, "dropped archived answers of orders whose time was over"),
+        Err(error) => tracing::warn!(%error, "could not drop archived answers of orders"),
+    }
+}
+
 /// The database, and the cluster if it is ours.
-enum DatabaseRun {
+pub(crate) enum DatabaseRun {
     Embedded(Box<EmbeddedPostgres>),
     Url(String),
 }
 
 impl DatabaseRun {
-    async fn start(settings: &Settings) -> anyhow::Result<Self> {
+    pub(crate) async fn start(settings: &Settings) -> anyhow::Result<Self> {
         match &settings.database {
             Database::Url(url) => Ok(Self::Url(url.expose().to_owned())),
             Database::Embedded => {
@@ -171,7 +195,7 @@ impl DatabaseRun {
     }
 
     /// Connects and brings the schema up to date. Replicas that start together take turns by a lock of the migrator.
-    async fn pool(&self, settings: &Settings) -> anyhow::Result<sqlx::PgPool> {
+    pub(crate) async fn pool(&self, settings: &Settings) -> anyhow::Result<sqlx::PgPool> {
         let url = match self {
             Self::Embedded(cluster) => cluster.url(),
             Self::Url(url) => url,
@@ -181,7 +205,7 @@ impl DatabaseRun {
         Ok(pool)
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         if let Self::Embedded(cluster) = self
             && let Err(error) = cluster.stop().await
         {

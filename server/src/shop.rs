@@ -6,12 +6,16 @@ use app::Storefront;
 use leptos::prelude::LeptosOptions;
 use url::Url;
 
+use crate::guard::Guard;
+
 /// The shop: the domain, what is known of this installation, and leptos' own options.
 #[derive(Clone)]
 pub struct Shop {
     pub ctx: payments::Ctx,
     pub site: Arc<Site>,
     pub leptos: LeptosOptions,
+    /// Who may come in, and how often.
+    pub guard: Arc<Guard>,
 }
 
 /// What is known of this installation.

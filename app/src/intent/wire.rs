@@ -127,6 +127,7 @@ pub fn error(node: &impl Node) -> Option<CheckoutError> {
         },
         "not_sent" => CheckoutError::NotSent,
         "unavailable" => CheckoutError::Unavailable { retry_after_seconds: retry_after_seconds()? },
+        "rate_limited" => CheckoutError::RateLimited { retry_after_seconds: retry_after_seconds()? },
         "lost_answer" => CheckoutError::LostAnswer,
         _ => return None,
     })
@@ -327,6 +328,7 @@ mod tests {
             CheckoutError::OutOfStock { sku: "mug".into(), left: -1 },
             CheckoutError::NotSent,
             CheckoutError::Unavailable { retry_after_seconds: 7 },
+            CheckoutError::RateLimited { retry_after_seconds: 3 },
             CheckoutError::LostAnswer,
         ];
         for written in all {

@@ -28,6 +28,7 @@ pub mod notice;
 pub mod outcome;
 pub mod recover;
 
+pub mod api_key;
 pub mod catalog;
 pub mod order;
 

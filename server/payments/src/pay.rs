@@ -33,8 +33,8 @@ pub struct PayRequest {
     pub replaces: Option<IntentId>,
     /// The card's token at the provider.
     pub payment_method: PaymentMethodToken,
-    /// The payer.
-    pub email: Email,
+    /// The payer; a program need not name one.
+    pub email: Option<Email>,
     /// What the payer saw; only ever compared.
     pub shown: Money,
     /// Where the bank sends the customer back to: the order's outcome page, absolute.
@@ -43,7 +43,7 @@ pub struct PayRequest {
 
 impl PayRequest {
     fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::of_payment(self.shown, &self.payment_method, self.replaces, &self.email)
+        Fingerprint::of_payment(self.shown, &self.payment_method, self.replaces, self.email.as_ref())
     }
 }
 
@@ -68,6 +68,9 @@ pub enum PayError {
     /// The intent is under way, and the wait is over.
     #[error("this payment is still under way")]
     InProgress,
+    /// As `InProgress`, for the call that began it: with the present answer, for those who want to hear it.
+    #[error("this payment has begun and is still under way")]
+    Begun(Answer),
     /// Another intent of the order is under way or has paid it.
     #[error("this order has another payment")]
     OrderTaken(IntentId),
@@ -106,14 +109,18 @@ pub async fn pay(ctx: &Ctx, request: PayRequest) -> Result<PayAnswer, PayError> 
     // Reserve, and if that makes us the owner, go on to confirm and settle, in a task that no caller can stop.
     let task = ctx.clone();
     let reserving = ctx.detach(async move { reserve_and_execute(&task, &request).await });
-    let (money, waiting) = match reserving.await.or(Err(PayError::InProgress))?? {
+    let (money, waiting, mine) = match reserving.await.or(Err(PayError::InProgress))?? {
         Reservation::Replay(archive) => return Ok(PayAnswer { answer: archive.answer().clone(), replayed: true }),
-        Reservation::Mine(waiting, money) | Reservation::InProgress(waiting, money) => (money, waiting),
+        Reservation::Mine(waiting, money) => (money, waiting, true),
+        Reservation::InProgress(waiting, money) => (money, waiting, false),
     };
 
     // Everybody who waits for this intent gets the same bytes: whoever clicked first, and every repeat.
     match waiting.until(ctx, until).await {
         Some(News::Released) => Err(PayError::NotSent),
+        None | Some(News::Standing(Standing::Pending)) if mine => {
+            Err(PayError::Begun(present_answer(intent, money, &Standing::Pending)))
+        }
         None | Some(News::Standing(Standing::Pending)) => Err(PayError::InProgress),
         Some(News::Standing(standing)) => {
             Ok(PayAnswer { answer: present_answer(intent, money, &standing), replayed: false })
@@ -139,7 +146,7 @@ async fn reserve_and_execute(ctx: &Ctx, request: &PayRequest) -> Result<Reservat
         intent: request.intent,
         fingerprint: request.fingerprint(),
         shown: request.shown,
-        email: &request.email,
+        email: request.email.as_ref(),
         replaces: request.replaces,
         request: &body,
         owner: ctx.ids.intent().as_uuid(),

@@ -37,7 +37,9 @@ pub fn pay_error(error: PayError) -> CheckoutError {
     match error {
         PayError::NotFound => CheckoutError::NotFound,
         PayError::Reused => CheckoutError::IntentReused,
-        PayError::InProgress => CheckoutError::InProgress { retry_after_seconds: RETRY_AFTER_SECONDS },
+        PayError::InProgress | PayError::Begun(_) => {
+            CheckoutError::InProgress { retry_after_seconds: RETRY_AFTER_SECONDS }
+        }
         PayError::OrderTaken(intent) => CheckoutError::OrderTaken { intent: intent.to_string() },
         PayError::OrderClosed => CheckoutError::OrderClosed,
         PayError::PriceChanged { shown, now } => CheckoutError::PriceChanged { shown: money(shown), now: money(now) },
@@ -69,7 +71,7 @@ pub fn pay_request(pay: &PayDto, order: OrderToken, return_url: &str) -> Result<
     let currency = Currency::parse(&pay.currency).or(Err(CheckoutError::MalformedRequest))?;
     let return_url = Url::parse(return_url).or(Err(CheckoutError::MalformedRequest))?;
     let shown = Money::new(pay.amount, currency);
-    Ok(PayRequest { order, intent, replaces, payment_method, email, shown, return_url })
+    Ok(PayRequest { order, intent, replaces, payment_method, email: Some(email), shown, return_url })
 }
 
 fn invalid(field: &str, problem: &str) -> CheckoutError {

@@ -13,7 +13,7 @@ use http::{HeaderValue, StatusCode, header};
 use super::MAX_BODY_BYTES;
 
 /// Where the server functions live.
-const PREFIX: &str = "/rpc/";
+pub const PREFIX: &str = "/rpc/";
 
 /// Stands around every server function; other routes pass.
 ///
@@ -44,7 +44,7 @@ async fn with_status_of_error(response: Response) -> Response {
 }
 
 /// An error as the answer of a server function.
-fn refuse(error: &CheckoutError) -> Response {
+pub fn refuse(error: &CheckoutError) -> Response {
     carrying(error, axum::Json(error).into_response())
 }
 

@@ -18,6 +18,7 @@ use payments::{
 use reqwest::{Client, Response, StatusCode, header};
 use serde_json::{Value, json};
 use server::{
+    guard::{Guard, GuardOptions},
     shop::{ProviderAddress, Shop, Site},
     web, worker,
 };
@@ -74,6 +75,8 @@ pub struct Plan {
     pub clock: Clock,
     /// What stands between the domain and the adapter; nothing, usually.
     pub around: fn(Stripe) -> Arc<dyn Provider>,
+    /// Rate limits; none, usually.
+    pub guard: GuardOptions,
 }
 
 impl Default for Plan {
@@ -87,6 +90,7 @@ impl Default for Plan {
             unknown_deadline: Limits::default().unknown_deadline,
             clock: Clock::System,
             around: |stripe| Arc::new(stripe),
+            guard: GuardOptions::default(),
         }
     }
 }
@@ -372,7 +376,8 @@ impl Replica {
             storefront: app::Storefront::default(),
         };
         let options = leptos::prelude::LeptosOptions::builder().output_name("payonce").build();
-        let router = web::router(Shop { ctx: ctx.clone(), site: Arc::new(site), leptos: options });
+        let guard = Arc::new(Guard::new(plan.guard.clone()));
+        let router = web::router(Shop { ctx: ctx.clone(), site: Arc::new(site), leptos: options, guard });
         let (listener, url) = free_port().await;
         let stop = CancellationToken::new();
         let stopping = stop.clone().cancelled_owned();

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Content type of every answer.
-const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 
 /// What a client is told, as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]

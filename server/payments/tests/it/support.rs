@@ -53,7 +53,7 @@ pub fn request(order: &Order, intent: IntentId) -> PayRequest {
         intent,
         replaces: None,
         payment_method: PaymentMethodToken::parse("pm_card_visa").unwrap(),
-        email: Email::parse("ana@example.org").unwrap(),
+        email: Some(Email::parse("ana@example.org").unwrap()),
         shown: order.total,
         return_url: Url::parse("https://shop.example/orders/x").unwrap(),
     }
@@ -67,7 +67,7 @@ pub async fn pay_with(ctx: &Ctx, order: &Order, intent: IntentId) -> Result<PayA
 pub async fn pay_until_answered(ctx: &Ctx, order: &Order, intent: IntentId) -> PayAnswer {
     eventually("there is an answer", || async {
         match pay_with(ctx, order, intent).await {
-            Err(PayError::InProgress) => None,
+            Err(PayError::InProgress | PayError::Begun(_)) => None,
             answer => Some(answer.unwrap()),
         }
     })
