@@ -31,6 +31,7 @@ SKUS = ["mug", "notebook", "lamp", "clock", "tenugui"]
 dice = random.Random(20_261_201)
 counts: collections.Counter = collections.Counter()
 orders: collections.deque = collections.deque(maxlen=MEMORY)
+unpaid: collections.deque = collections.deque(maxlen=1_000)
 payments: collections.deque = collections.deque(maxlen=MEMORY)
 order_keys: collections.deque = collections.deque(maxlen=MEMORY)
 
@@ -59,7 +60,7 @@ def order(case):
     if dice.random() < 0.5:
         line = {"sku": dice.choice(SKUS), "quantity": dice.choice([1, 1, 2, 30])}
     else:
-        line = {"name": "Gift wrapping", "unit_amount": dice.choice([1, 350, 99_999_999_999]), "quantity": 1}
+        line = {"name": "Gift wrapping", "unit_amount": dice.choice([350, 350, 990, 4990, 1]), "quantity": 1}
     send(case, {"currency": "EUR", "lines": [line]})
 
 
@@ -72,7 +73,7 @@ def payment(case):
         if dice.random() < 0.3:
             body = {**body, "payment_method": "pm_card_amex"}
     else:
-        made = dice.choice(list(orders))
+        made = unpaid.pop() if unpaid and dice.random() < 0.7 else dice.choice(list(orders))
         path, key = made["id"], new_uuid()
         amount = made["amount"] + dice.choice([0] * 9 + [1])
         body = {"payment_method": dice.choice(CARDS), "amount": amount, "currency": made["currency"]}
@@ -108,6 +109,7 @@ def after_call(context, case, response):
     counts[f"{case.method.upper()} {operation}", response.status_code] += 1
     if operation == "createOrder" and response.status_code == 201:
         orders.append(response.json())
+        unpaid.append(response.json())
 
 
 @atexit.register

@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "a command-line tool answers on standard output")]
 
+mod api;
 mod apt;
 mod browser;
 mod chromium;

@@ -11,6 +11,7 @@ use std::{
 use anyhow::{Context as _, bail};
 
 use crate::{
+    api::ApiRun,
     browser, chromium,
     command::{cargo, line_of, root, run, target, without_settings},
     database::TestDatabase,
@@ -19,7 +20,7 @@ use crate::{
     sqlx,
 };
 
-const STEPS: usize = 9;
+const STEPS: usize = 10;
 
 /// How one step ended.
 struct Done {
@@ -98,6 +99,11 @@ pub fn test() -> ExitCode {
     let browser = suite.check("browser files and their weight", browser::build);
     let server = suite.check("server", rust::build_server);
     database_steps(&mut suite);
+    if server {
+        suite.tests("API against its description", api_tests);
+    } else {
+        suite.skip("API against its description", "the server");
+    }
     if browser && server {
         suite.tests("browser tests", browser_tests);
     } else {
@@ -142,6 +148,20 @@ fn cargo_test(arguments: &[&str], database: &TestDatabase) -> (Tests, anyhow::Re
         let Some(counts) = line.trim_start().strip_prefix("test result: ") else { return Tests::default() };
         Tests { passed: number_before(counts, " passed"), failed: number_before(counts, " failed") }
     })
+}
+
+fn api_tests() -> (Tests, anyhow::Result<()>) {
+    let run = match ApiRun::start() {
+        Ok(run) => run,
+        Err(error) => return (Tests::default(), Err(error)),
+    };
+    let (tests, end) = count(&mut run.command(), |line| match line.split_once(" requests; ") {
+        Some((_, counts)) => {
+            Tests { passed: number_before(counts, " passed"), failed: number_before(counts, " failed") }
+        }
+        None => Tests::default(),
+    });
+    (tests, end.and(run.stop()))
 }
 
 fn browser_tests() -> (Tests, anyhow::Result<()>) {

@@ -146,12 +146,14 @@ pub enum CreateOrderError {
     Store(#[from] StoreError),
 }
 
-/// The provider has no payment intent for this order yet, so that it cannot be paid now. Asking again is safe.
+/// The provider has no payment intent for this order, so that it cannot be paid now. Asking again is safe.
 #[derive(Debug, thiserror::Error)]
 #[error("the provider cannot take payments now: {reason}")]
 pub struct ProviderUnavailable {
     /// Short and safe to log.
     pub reason: String,
+    /// Whether the provider will never have one, since it takes no payment of this amount.
+    pub refused: bool,
 }
 
 /// Makes the order of this cart and content, or finds the one that was made before.
@@ -319,11 +321,11 @@ pub async fn ensure_payment_intent(ctx: &Ctx, order: &Order) -> Result<ProviderP
         // A provider that remembers the key of a cancelled one would hand that out again.
         idempotency_key: format!("payonce:order:{}:{}", order.id, order.payment_intents_retired + 1),
     };
-    let unavailable = |reason: &str| ProviderUnavailable { reason: reason.to_owned() };
+    let unavailable = |reason: &str| ProviderUnavailable { reason: reason.to_owned(), refused: false };
     let created = match ctx.provider.create_payment_intent(&new).await {
         CreateOutcome::Created(created) => created,
         CreateOutcome::NotSent(reason) => return Err(unavailable(reason.as_str())),
-        CreateOutcome::Refused { code } => return Err(unavailable(&code)),
+        CreateOutcome::Refused { code } => return Err(ProviderUnavailable { refused: true, ..unavailable(&code) }),
         CreateOutcome::Unknown(reason) => return Err(unavailable(reason.as_str())),
     };
     let adopted = keyed(&ctx.limits, || {

@@ -74,6 +74,9 @@ pub enum PayError {
     /// Another intent of the order is under way or has paid it.
     #[error("this order has another payment")]
     OrderTaken(IntentId),
+    /// The provider takes no payment of this order's amount, now or later.
+    #[error("the provider takes no payment of this amount")]
+    OrderRefused,
     /// The order can no longer be paid.
     #[error("this order is closed")]
     OrderClosed,
@@ -173,7 +176,8 @@ async fn reserve_and_execute(ctx: &Ctx, request: &PayRequest) -> Result<Reservat
             Decision::RaceLost => {}
             Decision::NoPaymentIntent => {
                 let order = order::find_by_token(ctx, &request.order).await?.ok_or(PayError::NotFound)?;
-                order::ensure_payment_intent(ctx, &order).await.or(Err(PayError::NotSent))?;
+                let ensured = order::ensure_payment_intent(ctx, &order).await;
+                ensured.map_err(|error| if error.refused { PayError::OrderRefused } else { PayError::NotSent })?;
             }
         }
     }

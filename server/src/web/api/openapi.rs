@@ -105,6 +105,7 @@ impl IntoResponses for PayProblems {
             Kind::PriceChanged,
             Kind::KeyPurged,
             Kind::OrderClosed,
+            Kind::OrderRefused,
             Kind::ReplacesUnfinished,
             Kind::NotSent,
         ];

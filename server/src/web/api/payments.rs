@@ -178,6 +178,10 @@ fn problem(error: PayError, order: OrderId, intent: IntentId) -> Problem {
         PayError::OrderClosed => {
             Problem::of(Kind::OrderClosed, "The order is closed. Nothing was charged.").at(orders::address(order))
         }
+        PayError::OrderRefused => {
+            let detail = "The order's amount is too small or too large for the provider. Nothing was charged.";
+            Problem::of(Kind::OrderRefused, detail).at(orders::address(order))
+        }
         PayError::PriceChanged { now, .. } => {
             let detail = format!("The order costs {} {}. Nothing was charged.", now.minor, now.currency);
             Problem::of(Kind::PriceChanged, detail).at(orders::address(order))

@@ -44,6 +44,8 @@ pub enum Kind {
     TooLarge,
     #[serde(rename = "urn:payonce:problem:unsupported-media-type")]
     UnsupportedMediaType,
+    #[serde(rename = "urn:payonce:problem:order-refused")]
+    OrderRefused,
     #[serde(rename = "urn:payonce:problem:key-reused")]
     KeyReused,
     #[serde(rename = "urn:payonce:problem:invalid-field")]
@@ -91,6 +93,7 @@ impl Kind {
             Self::OrderClosed => (410, "The order can no longer be paid", Known, false),
             Self::TooLarge => (413, "The request is too large", Known, false),
             Self::UnsupportedMediaType => (415, "The body must be application/json", Known, false),
+            Self::OrderRefused => (422, "The provider takes no payment of this amount", Known, false),
             Self::KeyReused => (422, "The key was used for another request", Known, false),
             Self::InvalidField => (422, "A member has a value that cannot be used", Known, false),
             Self::ReplacesUnfinished => (422, "The intent to replace has not failed", Known, false),

@@ -41,6 +41,7 @@ fn types_and_their_advice_stay() {
         (Kind::OrderClosed, "order-closed 410 Known false"),
         (Kind::TooLarge, "too-large 413 Known false"),
         (Kind::UnsupportedMediaType, "unsupported-media-type 415 Known false"),
+        (Kind::OrderRefused, "order-refused 422 Known false"),
         (Kind::KeyReused, "key-reused 422 Known false"),
         (Kind::InvalidField, "invalid-field 422 Known false"),
         (Kind::ReplacesUnfinished, "replaces-unfinished 422 Known false"),

@@ -348,3 +348,23 @@ async fn a_payment_that_was_not_sent_says_so_and_leaves_the_key_free(db: PgPool)
     house.assert_charged_once(&as_browser(&house, &order).await).await;
     house.assert_books_balance().await;
 }
+
+/// What the provider will never take is no fault that passes: saying "again, later" would be said for ever.
+#[sqlx::test(migrator = "payments::MIGRATOR")]
+async fn an_amount_that_the_provider_does_not_take_is_refused_for_good(db: PgPool) {
+    let house = House::new(db).await;
+    let program = Program::new(&house).await;
+    for (currency, unit_amount) in [("EUR", 1), ("BHD", 35_201)] {
+        let lines = json!([{"name": "Odd", "unit_amount": unit_amount, "quantity": 1}]);
+        let body = json!({"currency": currency, "lines": lines});
+        let order = program.post("/api/v1/orders", &uuid(), &body).await.json();
+        let key = uuid();
+        for _ in 0..2 {
+            let refused = program.pay(&order, &key, &good_payment(&order)).await;
+            let problem = refused.assert_problem(422, "order-refused");
+            assert_eq!((&problem["outcome"], &problem["safe_to_retry"]), (&json!("known"), &json!(false)));
+        }
+    }
+    assert_eq!(house.count("select count(*) from intents").await, 0);
+    house.assert_books_balance().await;
+}
