@@ -223,8 +223,8 @@ const SETTINGS: &[Setting] = &[
     setting("PAYONCE_SHOP_NAME", "Tidewater Goods", "the name on every page"),
     setting("PAYONCE_API_RATE_PER_SECOND", "100", "calls of one API key; 0: no limit"),
     setting("PAYONCE_API_BURST", "200", "calls of one API key at once, after a rest"),
-    setting("PAYONCE_ADDRESS_RATE_PER_SECOND", "20", "posts of one address's browsers, and keys it tries; 0: no limit"),
-    setting("PAYONCE_ADDRESS_BURST", "200", "the same at once, after a rest"),
+    setting("PAYONCE_ADDRESS_RATE_PER_SECOND", "50", "posts of one address's browsers, and keys it tries; 0: no limit"),
+    setting("PAYONCE_ADDRESS_BURST", "500", "the same at once, after a rest"),
     setting("PAYONCE_TRUSTED_PROXIES", "0", "proxies in front: how many, or their networks, as 10.0.0.0/8,fd00::/8"),
     setting("PAYONCE_LOG", "info,sqlx=warn,reqwest_retry=error", "which events are logged, from where"),
 ];

@@ -68,7 +68,7 @@ pub enum PayError {
     /// The intent is under way, and the wait is over.
     #[error("this payment is still under way")]
     InProgress,
-    /// As `InProgress`, for the call that began it: with the present answer, for those who want to hear it.
+    /// As `InProgress`, for the call that began it, with the present answer. Only [`begin`] tells the two apart.
     #[error("this payment has begun and is still under way")]
     Begun(Answer),
     /// Another intent of the order is under way or has paid it.
@@ -106,6 +106,17 @@ pub enum PayError {
 /// # Errors
 /// See [`PayError`].
 pub async fn pay(ctx: &Ctx, request: PayRequest) -> Result<PayAnswer, PayError> {
+    match begin(ctx, request).await {
+        Err(PayError::Begun(_)) => Err(PayError::InProgress),
+        said => said,
+    }
+}
+
+/// As [`pay`], for callers who want to know whether it was they who began what is still under way.
+///
+/// # Errors
+/// See [`PayError`].
+pub async fn begin(ctx: &Ctx, request: PayRequest) -> Result<PayAnswer, PayError> {
     let until = Instant::now() + ctx.limits.pay_wait;
     let intent = request.intent;
 

@@ -135,7 +135,7 @@ async fn pitfall_33_a_wait_that_is_over_tells_that_the_payment_is_under_way(pool
     let gate = Arc::new(Semaphore::new(0));
     provider.next([Mood::Gate(Arc::clone(&gate))]);
 
-    assert!(matches!(pay_with(&ctx, &order, intent).await, Err(PayError::Begun(_))));
+    assert!(matches!(pay_with(&ctx, &order, intent).await, Err(PayError::InProgress)));
     let seen = outcome::ask(&ctx, &order.token, Some(intent)).await.unwrap().unwrap();
     assert!(seen.received);
     assert_eq!(seen.intent.unwrap().standing.state().as_str(), "pending");

@@ -67,7 +67,7 @@ pub async fn pay_with(ctx: &Ctx, order: &Order, intent: IntentId) -> Result<PayA
 pub async fn pay_until_answered(ctx: &Ctx, order: &Order, intent: IntentId) -> PayAnswer {
     eventually("there is an answer", || async {
         match pay_with(ctx, order, intent).await {
-            Err(PayError::InProgress | PayError::Begun(_)) => None,
+            Err(PayError::InProgress) => None,
             answer => Some(answer.unwrap()),
         }
     })

@@ -106,7 +106,7 @@ pub async fn pay(
     };
 
     let wait = prefer::wait(&headers);
-    let mut response = match pay::pay(&waiting(&shop.ctx, wait), request).await {
+    let mut response = match pay::begin(&waiting(&shop.ctx, wait), request).await {
         Ok(said) => {
             tracing::info!(%intent, %api_key, status = said.answer.status, replayed = said.replayed, "pay answered");
             let mut response = answered(&said.answer, reachable(&shop, &facts, &said.answer), said.replayed);
