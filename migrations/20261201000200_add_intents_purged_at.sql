@@ -6,10 +6,11 @@
 
 alter table intents add column purged_at timestamptz;
 
+-- Null in a tombstone, and where a program that paid named none.
 alter table intents alter column email drop not null;
 
 comment on column intents.purged_at is 'When the archived answer and the e-mail were forgotten; a tombstone from then on';
-comment on column intents.email is 'The payer''s e-mail, as sent; null in a tombstone';
+comment on column intents.email is 'The payer''s e-mail, as sent, else the order''s; null where a program named none, and in a tombstone';
 comment on column intents.archive_body is 'Bytes of the archived answer, replayed as they are; empty in a tombstone';
 
 -- Validated by the next file.
@@ -18,7 +19,7 @@ alter table intents add constraint intents_unresolved_is_never_purged check (
 ) not valid;
 
 alter table intents add constraint intents_purged_is_empty check (
-    (purged_at is not null) = (email is null)
+    (purged_at is null or email is null)
     and (purged_at is not null) = coalesce(octet_length(archive_body) = 0, false)
 ) not valid;
 

@@ -65,6 +65,9 @@ pub enum CheckoutError {
     /// The shop cannot answer now; nothing was started by this call.
     #[error("the shop cannot answer right now")]
     Unavailable { retry_after_seconds: u32 },
+    /// Too many tries from this address. Nothing was started by this call; the same intent may be sent again.
+    #[error("too many tries")]
+    RateLimited { retry_after_seconds: u32 },
     /// Only ever made in the browser: the answer was lost, so the outcome is *unknown*.
     #[error("the answer was lost")]
     LostAnswer,
@@ -97,6 +100,7 @@ impl CheckoutError {
                 409
             }
             Self::OrderClosed | Self::Purged { .. } => 410,
+            Self::RateLimited { .. } => 429,
             Self::NotSent | Self::Unavailable { .. } => 503,
             Self::LostAnswer => 504,
         }
@@ -105,9 +109,9 @@ impl CheckoutError {
     /// Seconds for `Retry-After`, where waiting helps.
     pub fn retry_after_seconds(&self) -> Option<u32> {
         match self {
-            Self::InProgress { retry_after_seconds } | Self::Unavailable { retry_after_seconds } => {
-                Some(*retry_after_seconds)
-            }
+            Self::InProgress { retry_after_seconds }
+            | Self::Unavailable { retry_after_seconds }
+            | Self::RateLimited { retry_after_seconds } => Some(*retry_after_seconds),
             Self::NotSent => Some(2),
             Self::NotFound
             | Self::MalformedRequest
@@ -137,7 +141,9 @@ impl CheckoutError {
             | Self::ReplacesUnfinished
             | Self::OrderClosed
             | Self::LostAnswer => Advice::Ask,
-            Self::NotSent | Self::Unavailable { .. } | Self::TooSlow => Advice::RetrySameIntent,
+            Self::NotSent | Self::Unavailable { .. } | Self::RateLimited { .. } | Self::TooSlow => {
+                Advice::RetrySameIntent
+            }
             Self::MalformedRequest
             | Self::TooLarge
             | Self::CrossSite

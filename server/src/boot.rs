@@ -28,6 +28,7 @@ use url::Url;
 
 use crate::{
     config::{Database, Provider, Settings},
+    guard::Guard,
     open_files,
     serve::{self, Bounds},
     shop::{ProviderAddress, Shop, Site},
@@ -188,16 +189,21 @@ async fn purge(ctx: &payments::Ctx) {
         Ok(intents) => tracing::info!(intents, "purged the archived answers of intents that ended long ago"),
         Err(error) => tracing::warn!(%error, "could not purge archived answers; they stay until the next run"),
     }
+    match payments::order::by_key::purge(ctx).await {
+        Ok(0) => {}
+        Ok(keys) => tracing::info!(keys, "purged the archived answers to the making of orders"),
+        Err(error) => tracing::warn!(%error, "could not purge archived answers to the making of orders"),
+    }
 }
 
 /// The database, and the cluster if it is ours.
-enum DatabaseRun {
+pub(crate) enum DatabaseRun {
     Embedded(Box<EmbeddedPostgres>),
     Url(String),
 }
 
 impl DatabaseRun {
-    async fn start(settings: &Settings) -> anyhow::Result<Self> {
+    pub(crate) async fn start(settings: &Settings) -> anyhow::Result<Self> {
         match &settings.database {
             Database::Url(url) => Ok(Self::Url(url.expose().to_owned())),
             Database::Embedded => {
@@ -208,7 +214,7 @@ impl DatabaseRun {
     }
 
     /// Connects and brings the schema up to date.
-    async fn pool(&self, settings: &Settings) -> anyhow::Result<payments::pool::Pool> {
+    pub(crate) async fn pool(&self, settings: &Settings) -> anyhow::Result<payments::pool::Pool> {
         let url = match self {
             Self::Embedded(cluster) => cluster.url(),
             Self::Url(url) => url,
@@ -218,7 +224,7 @@ impl DatabaseRun {
         Ok(pool)
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         if let Self::Embedded(cluster) = self
             && let Err(error) = cluster.stop().await
         {
@@ -282,6 +288,7 @@ fn limits(settings: &Settings) -> Limits {
         unknown_deadline: settings.unknown_deadline,
         provider_key_memory: settings.provider_key_memory,
         retention: settings.retention,
+        order_key_memory: settings.retention,
         ..Limits::default()
     }
 }
@@ -291,6 +298,7 @@ fn shop(settings: &Settings, ctx: &payments::Ctx, provider: &ProviderRun, stop: 
         ctx: ctx.clone(),
         site: Arc::new(site(settings, provider)),
         leptos: leptos_options(settings),
+        guard: Arc::new(Guard::new(settings.guard.clone())),
         bounds: Bounds { max_connections: open_files::connections(settings.max_connections), ..Bounds::default() },
         stopping: stop.begun.clone(),
     }

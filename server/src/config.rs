@@ -7,6 +7,7 @@ use std::{
     collections::BTreeMap,
     fmt::{self, Write as _},
     net::SocketAddr,
+    num::NonZeroU32,
     ops::RangeInclusive,
     path::PathBuf,
     str::FromStr,
@@ -16,6 +17,8 @@ use std::{
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use url::Url;
+
+use crate::guard::{GuardOptions, proxies::Proxies, rate::Rate};
 
 /// A checkout that charges exactly once.
 #[derive(Clone, Debug, Parser)]
@@ -30,7 +33,7 @@ pub struct Cli {
 }
 
 /// What the one binary can do.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Subcommand)]
+#[derive(Clone, Debug, Eq, PartialEq, Subcommand)]
 pub enum Command {
     /// Run the shop, and the sandbox provider and the embedded database where nothing else is set.
     Serve,
@@ -40,6 +43,13 @@ pub enum Command {
     Migrate,
     /// Run only the embedded database; its address is the first line on standard output.
     Postgres,
+    /// Make, list and revoke the API keys of programs.
+    ApiKey {
+        #[command(subcommand)]
+        command: crate::api_keys::ApiKeyCommand,
+    },
+    /// Print the description of the API for programs (OpenAPI 3.1).
+    Openapi,
 }
 
 /// Everything that can be set, typed and checked.
@@ -87,6 +97,8 @@ pub struct Settings {
     pub stop_delay: Duration,
     /// `PAYONCE_STOP_GRACE_MS`: how long what is in flight may take to end after that.
     pub stop_grace: Duration,
+    /// `PAYONCE_API_…`, `PAYONCE_ADDRESS_…`, `PAYONCE_TRUSTED_PROXIES`: who may come in, and how often.
+    pub guard: GuardOptions,
     /// `PAYONCE_LOG`: a filter as `tracing` reads it.
     pub log: String,
     /// `--until-stdin-closes`.
@@ -172,6 +184,7 @@ impl Settings {
             max_connections: reader.parsed("PAYONCE_MAX_CONNECTIONS", connections),
             stop_delay: reader.parsed("PAYONCE_STOP_DELAY_MS", |text| milliseconds(text, 0..=60_000)),
             stop_grace: reader.parsed("PAYONCE_STOP_GRACE_MS", |text| milliseconds(text, 0..=600_000)),
+            guard: reader.guard(),
             log: reader.parsed("PAYONCE_LOG", log_filter),
             until_stdin_closes: cli.until_stdin_closes,
         };
@@ -232,6 +245,11 @@ const SETTINGS: &[Setting] = &[
         "on SIGTERM: how long to stay open, no longer ready, for balancers to notice",
     ),
     setting("PAYONCE_STOP_GRACE_MS", "20000", "and then: how long requests in flight may take to end"),
+    setting("PAYONCE_API_RATE_PER_SECOND", "100", "calls of one API key; 0: no limit"),
+    setting("PAYONCE_API_BURST", "200", "calls of one API key at once, after a rest"),
+    setting("PAYONCE_ADDRESS_RATE_PER_SECOND", "50", "posts of one address's browsers, and keys it tries; 0: no limit"),
+    setting("PAYONCE_ADDRESS_BURST", "500", "the same at once, after a rest"),
+    setting("PAYONCE_TRUSTED_PROXIES", "0", "proxies in front: how many, or their networks, as 10.0.0.0/8,fd00::/8"),
     setting("PAYONCE_LOG", "info,sqlx=warn,reqwest_retry=error", "which events are logged, from where"),
 ];
 
@@ -292,6 +310,14 @@ impl Reader {
                 None
             }
         }
+    }
+
+    fn guard(&mut self) -> GuardOptions {
+        let mut some = |name| NonZeroU32::new(self.parsed(name, |text| number(text, 0..=1_000_000)));
+        let api_key = Rate { per_second: some("PAYONCE_API_RATE_PER_SECOND"), burst: some("PAYONCE_API_BURST") };
+        let address =
+            Rate { per_second: some("PAYONCE_ADDRESS_RATE_PER_SECOND"), burst: some("PAYONCE_ADDRESS_BURST") };
+        GuardOptions { api_key, address, proxies: self.parsed("PAYONCE_TRUSTED_PROXIES", Proxies::from_str) }
     }
 
     /// The default keys are the sandbox's; sent to a real provider they could only fail at the first customer.

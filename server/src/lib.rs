@@ -3,8 +3,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod api_keys;
 pub mod boot;
 pub mod config;
+pub mod guard;
 pub mod open_files;
 pub mod port;
 pub mod serve;

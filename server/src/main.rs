@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use server::{
-    boot,
+    api_keys, boot,
     config::{Cli, Command, Settings},
     telemetry,
 };
@@ -25,6 +25,11 @@ async fn main() -> ExitCode {
         Command::Sandbox => boot::sandbox(settings).await,
         Command::Migrate => boot::migrate(settings).await,
         Command::Postgres => boot::postgres(settings).await,
+        Command::ApiKey { command } => api_keys::run(&settings, command).await,
+        Command::Openapi => {
+            api_keys::describe();
+            Ok(())
+        }
     };
     match end {
         Ok(()) => ExitCode::SUCCESS,

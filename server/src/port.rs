@@ -22,7 +22,7 @@ use payments::{
 };
 use serde_json::value::RawValue;
 
-pub use self::errors::{order_error, unavailable};
+pub use self::errors::{RETRY_AFTER_SECONDS, order_error, unavailable};
 use crate::{shop::Shop, web::RequestFacts};
 
 /// One request's door to the domain.
@@ -88,7 +88,7 @@ impl ShopPort {
     /// What was paid leaves the cart; the rest stays, under a UUID of its own, so that buying the same again is a new order.
     fn empty_cart_of(&self, status: &OrderStatus) {
         let Some(cart) = self.facts.cart.as_ref().filter(|cart| cart.id == status.order.cart) else { return };
-        let bought: Vec<String> = status.lines.iter().map(|line| line.sku.to_string()).collect();
+        let bought: Vec<String> = status.lines.iter().filter_map(|line| Some(line.sku.as_ref()?.to_string())).collect();
         if let Some(response) = &self.response {
             let mut headers = http::HeaderMap::new();
             cart.without(&bought, self.shop.ctx.ids.cart()).store(&mut headers);
@@ -109,14 +109,8 @@ impl ShopPort {
     /// browser reaches the provider. Archived bytes are not even looked at.
     fn answer(&self, answer: &payments::intent::archive::Answer) -> Result<Answer, CheckoutError> {
         let unreadable = CheckoutError::InProgress { retry_after_seconds: errors::RETRY_AFTER_SECONDS };
-        let mut text = String::from_utf8(answer.body.to_vec()).or(Err(unreadable.clone()))?;
-        if answer.status == http::StatusCode::ACCEPTED.as_u16()
-            && let Ok(mut pending) = serde_json::from_str::<serde_json::Value>(&text)
-            && let Some(page) = pending["continue_url"].as_str()
-        {
-            pending["continue_url"] = self.shop.site.provider_page(page, self.facts.host_name()).into();
-            text = pending.to_string();
-        }
+        let body = reachable(&self.shop, &self.facts, answer);
+        let text = String::from_utf8(body.to_vec()).or(Err(unreadable.clone()))?;
         RawValue::from_string(text).map(Answer).or(Err(unreadable))
     }
 
@@ -218,6 +212,18 @@ impl Checkout for ShopPort {
             }
         }
     }
+}
+
+/// The body of an answer, with the bank's page by an address that a browser of this host can reach.
+pub fn reachable(shop: &Shop, facts: &RequestFacts, answer: &payments::intent::archive::Answer) -> bytes::Bytes {
+    if answer.status == http::StatusCode::ACCEPTED.as_u16()
+        && let Ok(mut pending) = serde_json::from_slice::<serde_json::Value>(&answer.body)
+        && let Some(page) = pending["continue_url"].as_str()
+    {
+        pending["continue_url"] = shop.site.provider_page(page, facts.host_name()).into();
+        return pending.to_string().into();
+    }
+    answer.body.clone()
 }
 
 /// The intent of an order that is under way or has paid it: the one its pages carry.

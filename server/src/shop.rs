@@ -7,7 +7,7 @@ use leptos::prelude::LeptosOptions;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::serve::Bounds;
+use crate::{guard::Guard, serve::Bounds};
 
 /// The shop: the domain, what is known of this installation, and leptos' own options.
 #[derive(Clone)]
@@ -19,6 +19,8 @@ pub struct Shop {
     pub bounds: Bounds,
     /// Cancelled when this replica begins to stop: it is no longer ready, before it refuses anybody.
     pub stopping: CancellationToken,
+    /// Who may come in, and how often.
+    pub guard: Arc<Guard>,
 }
 
 /// What is known of this installation.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a command-line tool answers on standard output")]
 
+mod api;
 mod apt;
 mod bench;
 mod browser;

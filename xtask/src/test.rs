@@ -11,6 +11,7 @@ use std::{
 use anyhow::{Context as _, bail};
 
 use crate::{
+    api::ApiRun,
     browser, chaos, chromium,
     command::{cargo, line_of, root, run, target, without_settings},
     database::TestDatabase,
@@ -19,7 +20,7 @@ use crate::{
     sqlx,
 };
 
-const STEPS: usize = 10;
+const STEPS: usize = 11;
 
 /// How one step ended.
 struct Done {
@@ -101,8 +102,10 @@ pub fn test() -> ExitCode {
     database_steps(&mut suite);
     if server {
         suite.tests("crashes and other faults", || count(&mut chaos::tests(), of_result_line));
+        suite.tests("API against its description", api_tests);
     } else {
         suite.skip("crashes and other faults", "the server");
+        suite.skip("API against its description", "the server");
     }
     if browser && server {
         suite.tests("browser tests", browser_tests);
@@ -150,6 +153,20 @@ fn cargo_test(arguments: &[&str], database: &TestDatabase) -> (Tests, anyhow::Re
 fn of_result_line(line: &str) -> Tests {
     let Some(counts) = line.trim_start().strip_prefix("test result: ") else { return Tests::default() };
     Tests { passed: number_before(counts, " passed"), failed: number_before(counts, " failed") }
+}
+
+fn api_tests() -> (Tests, anyhow::Result<()>) {
+    let run = match ApiRun::start() {
+        Ok(run) => run,
+        Err(error) => return (Tests::default(), Err(error)),
+    };
+    let (tests, end) = count(&mut run.command(), |line| match line.split_once(" requests; ") {
+        Some((_, counts)) => {
+            Tests { passed: number_before(counts, " passed"), failed: number_before(counts, " failed") }
+        }
+        None => Tests::default(),
+    });
+    (tests, end.and(run.stop()))
 }
 
 fn browser_tests() -> (Tests, anyhow::Result<()>) {

@@ -40,7 +40,8 @@ fn slip_line(line: LineDto) -> impl IntoView {
     let each = (line.quantity > 1).then(|| format!("{} × {}", line.quantity, line.unit.display));
     view! {
         <li class="line">
-            <img class="line__picture" src=line.picture alt="" width="56" height="56" />
+            {(!line.picture.is_empty())
+                .then(|| view! { <img class="line__picture" src=line.picture alt="" width="56" height="56" /> })}
             <span class="line__name">{line.name}{each.map(|each| view! { <small>{each}</small> })}</span>
             <span class="money">{line.amount.display}</span>
         </li>

@@ -130,6 +130,7 @@ pub fn error(node: &impl Node) -> Option<CheckoutError> {
         },
         "not_sent" => CheckoutError::NotSent,
         "unavailable" => CheckoutError::Unavailable { retry_after_seconds: retry_after_seconds()? },
+        "rate_limited" => CheckoutError::RateLimited { retry_after_seconds: retry_after_seconds()? },
         "lost_answer" => CheckoutError::LostAnswer,
         _ => return None,
     })

@@ -110,6 +110,12 @@ impl Said {
                 "This is our problem, not yours. Nothing was sent to your bank, so you have not been charged."
                     .to_owned(),
             ),
+            CheckoutError::RateLimited { retry_after_seconds } => (
+                "busy",
+                "Too many tries",
+                "Too many tries",
+                format!("Nothing was started by the last try. Wait {}, then try again.", wait(*retry_after_seconds)),
+            ),
             CheckoutError::Unavailable { .. } => (
                 "unavailable",
                 "Back shortly",
@@ -119,6 +125,14 @@ impl Said {
             ),
         };
         Self { state, title, heading, body }
+    }
+}
+
+fn wait(seconds: u32) -> String {
+    match seconds {
+        ..=1 => "a second".to_owned(),
+        2..=90 => format!("{seconds} seconds"),
+        _ => format!("{} minutes", seconds.div_ceil(60)),
     }
 }
 
@@ -147,6 +161,7 @@ fn ways_on(error: &CheckoutError, order: Option<&str>) -> impl IntoView + use<> 
         | CheckoutError::InvalidIntent
         | CheckoutError::InvalidField { .. }
         | CheckoutError::NotSent
+        | CheckoutError::RateLimited { .. }
         | CheckoutError::Unavailable { .. } => ((checkout, "Back to payment".to_owned()), (cart(), "Back to cart")),
         CheckoutError::IntentReused
         | CheckoutError::Purged { .. }

@@ -67,6 +67,16 @@ impl EmbeddedPostgres {
         Ok(Self { url, supervisor: Supervisor::watch(postmaster, socket_folder, home, programs) })
     }
 
+    /// The address of a cluster that another process runs in this folder, if it looks as if one did: connecting tells. Starts
+    /// and changes nothing. It holds the password: never log it.
+    pub fn url_of_running(options: &EmbeddedOptions) -> Option<String> {
+        let folder = std::fs::canonicalize(&options.folder).ok()?;
+        let password = std::fs::read_to_string(folder.join("password")).ok()?;
+        let socket_folder = folder.join("socket");
+        let is_there = socket_folder.is_dir();
+        is_there.then(|| postmaster::url(&socket_folder, password.trim()))
+    }
+
     /// The address of the database `payonce`. It holds the password: never log it.
     pub fn url(&self) -> &str {
         &self.url

@@ -26,6 +26,14 @@ pub struct InvalidId {
 pub struct OrderId(pub(crate) Uuid);
 
 impl OrderId {
+    /// Parses the id of an order: a UUID of 36 characters with hyphens.
+    ///
+    /// # Errors
+    /// For everything else.
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        hyphenated(text).map(Self).ok_or(InvalidId { kind: "order" })
+    }
+
     /// The UUID.
     pub fn as_uuid(self) -> Uuid {
         self.0
@@ -97,7 +105,7 @@ fn hyphenated(text: &str) -> Option<Uuid> {
 }
 
 /// Characters of a token: base 62, so that it survives every address bar and double click.
-const TOKEN_ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+pub(crate) const TOKEN_ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// 22 characters of base 62 hold 131 bits.
 const TOKEN_LENGTH: usize = 22;
@@ -281,7 +289,8 @@ impl Ids {
         bytes
     }
 
-    fn pick(&self, alphabet: &[u8], length: usize) -> String {
+    /// `length` characters of `alphabet`, drawn evenly.
+    pub(crate) fn pick(&self, alphabet: &[u8], length: usize) -> String {
         let one = |rng: &mut dyn rand::Rng| char::from(alphabet[rng.random_range(0..alphabet.len())]);
         match &self.0 {
             Source::Secure => {

@@ -31,6 +31,7 @@ pub mod outcome;
 pub mod purge;
 pub mod recover;
 
+pub mod api_key;
 pub mod catalog;
 pub mod order;
 

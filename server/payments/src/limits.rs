@@ -46,6 +46,21 @@ pub const PURGE_BATCHES: usize = 200;
 /// Longest frozen request; a confirm is a payment method and an address. The database checks the same number.
 pub const MAX_REQUEST_BYTES: usize = 8_192;
 
+/// Longest name of a line that a program sends; one line of a receipt.
+pub const MAX_LINE_NAME_BYTES: usize = 200;
+
+/// Longest idempotency key of a program, as the draft of the IETF suggests. The database checks the same number.
+pub const MAX_ORDER_KEY_BYTES: usize = 255;
+
+/// Longest name of an API key. The database checks the same number of characters.
+pub const MAX_API_KEY_NAME_BYTES: usize = 100;
+
+/// Most API keys that are listed, newest first.
+pub const MAX_API_KEYS: i64 = 1_000;
+
+/// Most intents of one order that a program is shown, newest first: as many as anybody tries.
+pub const MAX_ORDER_INTENTS: i64 = 100;
+
 /// Bounds that a deployment may choose, or a test.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -81,6 +96,11 @@ pub struct Limits {
     pub retention: Duration,
     /// How many intents one statement of the purge turns into tombstones: some tens of milliseconds of work.
     pub purge_batch: i64,
+    /// For how long the answer to the making of an order by a program is archived; after that, a repeat is told where the order
+    /// is. As long as the provider remembers keys, since programs know that number.
+    pub order_key_memory: Duration,
+    /// How many archived answers of that kind one run of the purge drops: a statement of some milliseconds.
+    pub order_key_purge_batch: i64,
     /// Pause between two batched queries for intents that another replica runs.
     pub waiters_tick: Duration,
     /// How long a keyed statement is repeated after a fault of connection or concurrency, before the charge. Below what a
@@ -109,6 +129,8 @@ impl Default for Limits {
             recovery_batch: 20,
             retention: Duration::from_hours(24),
             purge_batch: 1_000,
+            order_key_memory: Duration::from_hours(24),
+            order_key_purge_batch: 1_000,
             waiters_tick: Duration::from_millis(75),
             statement_patience: Duration::from_secs(3),
             statement_tries: 40,

@@ -1,5 +1,6 @@
 //! Orders: what is bought. Made once per cart and content, never changed after.
 
+pub mod by_key;
 mod store;
 
 use std::collections::BTreeMap;
@@ -59,7 +60,7 @@ pub struct Order {
     pub provider_payment_intent: Option<ProviderPaymentIntentId>,
     /// How many payment intents of this order were cancelled.
     pub(crate) payment_intents_retired: i32,
-    /// Where the receipt goes; known once paid.
+    /// Where the receipt goes; known once paid, or where a program named it.
     pub email: Option<Email>,
     /// When the checkout began.
     pub created_at: OffsetDateTime,
@@ -90,11 +91,11 @@ pub struct Payment {
 /// One line of an order, as it was when the checkout began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The product.
-    pub sku: Sku,
+    /// The product; none where a program named and priced the line itself.
+    pub sku: Option<Sku>,
     /// Its name at that time.
     pub name: String,
-    /// Its picture at that time.
+    /// Its picture at that time; empty where there is none.
     pub picture: String,
     /// Pieces.
     pub quantity: i32,
@@ -145,12 +146,14 @@ pub enum CreateOrderError {
     Store(#[from] StoreError),
 }
 
-/// The provider has no payment intent for this order yet, so that it cannot be paid now. Asking again is safe.
+/// The provider has no payment intent for this order, so that it cannot be paid now. Asking again is safe.
 #[derive(Debug, thiserror::Error)]
 #[error("the provider cannot take payments now: {reason}")]
 pub struct ProviderUnavailable {
     /// Short and safe to log.
     pub reason: String,
+    /// Whether the provider will never have one, since it takes no payment of this amount.
+    pub refused: bool,
 }
 
 /// Makes the order of this cart and content, or finds the one that was made before.
@@ -231,6 +234,11 @@ impl Content {
         content.hash = hash.finalize().into();
         Ok(content)
     }
+
+    /// Pieces of each product.
+    fn wanted(&self) -> BTreeMap<String, i32> {
+        self.skus.iter().cloned().zip(self.quantities.iter().copied()).collect()
+    }
 }
 
 async fn place(ctx: &Ctx, cart: CartId, content: &Content, products: &[Product]) -> Result<(), CreateOrderError> {
@@ -250,7 +258,7 @@ async fn place(ctx: &Ctx, cart: CartId, content: &Content, products: &[Product])
         };
         let Err(error) = keyed(&ctx.limits, || store::place(&ctx.pool, &placing)).await else { return Ok(()) };
         match refused_by(&error) {
-            Some("products_stock_not_negative") => return Err(shortage(ctx, content, products).await?),
+            Some("products_stock_not_negative") => return Err(shortage(ctx, &content.wanted(), products).await?),
             // Two orders drew the same reference: draw again.
             Some("orders_reference_key") => {}
             Some(_) | None => return Err(StoreError::from(error).into()),
@@ -260,10 +268,15 @@ async fn place(ctx: &Ctx, cart: CartId, content: &Content, products: &[Product])
 }
 
 /// The first product of which fewer pieces are left than were asked for.
-async fn shortage(ctx: &Ctx, content: &Content, before: &[Product]) -> Result<CreateOrderError, StoreError> {
-    let now = catalog::list_by_sku(ctx, &content.skus).await?;
-    let wanted = content.quantities.iter().zip(&now);
-    let short = wanted.into_iter().find(|(quantity, product)| product.stock < **quantity).map(|(_, product)| product);
+async fn shortage(
+    ctx: &Ctx,
+    wanted: &BTreeMap<String, i32>,
+    before: &[Product],
+) -> Result<CreateOrderError, StoreError> {
+    let skus: Vec<String> = wanted.keys().cloned().collect();
+    let now = catalog::list_by_sku(ctx, &skus).await?;
+    let is_short = |product: &&Product| wanted.get(product.sku.as_str()).is_some_and(|pieces| product.stock < *pieces);
+    let short = now.iter().find(is_short);
     // A rival may have given pieces back meanwhile; then what was seen before the attempt is as good an answer as any.
     let product = short.or(before.first()).ok_or(StoreError::Impossible("shortage"))?;
     Ok(CreateOrderError::OutOfStock { sku: product.sku.clone(), left: product.stock })
@@ -275,6 +288,14 @@ async fn shortage(ctx: &Ctx, content: &Content, before: &[Product]) -> Result<Cr
 /// When the database cannot answer.
 pub async fn find_by_token(ctx: &Ctx, token: &OrderToken) -> Result<Option<Order>, StoreError> {
     keyed(&ctx.limits, || store::find_by_token(&ctx.pool, token)).await?.map(Order::try_from).transpose()
+}
+
+/// The order of this id. An id is no capability: only for callers who may see every order.
+///
+/// # Errors
+/// When the database cannot answer.
+pub async fn find_by_id(ctx: &Ctx, id: OrderId) -> Result<Option<Order>, StoreError> {
+    keyed(&ctx.limits, || store::find_by_id(&ctx.pool, id)).await?.map(Order::try_from).transpose()
 }
 
 /// The newest order that this cart made in this currency.
@@ -300,11 +321,11 @@ pub async fn ensure_payment_intent(ctx: &Ctx, order: &Order) -> Result<ProviderP
         // A provider that remembers the key of a cancelled one would hand that out again.
         idempotency_key: format!("payonce:order:{}:{}", order.id, order.payment_intents_retired + 1),
     };
-    let unavailable = |reason: &str| ProviderUnavailable { reason: reason.to_owned() };
+    let unavailable = |reason: &str| ProviderUnavailable { reason: reason.to_owned(), refused: false };
     let created = match ctx.provider.create_payment_intent(&new).await {
         CreateOutcome::Created(created) => created,
         CreateOutcome::NotSent(reason) => return Err(unavailable(reason.as_str())),
-        CreateOutcome::Refused { code } => return Err(unavailable(&code)),
+        CreateOutcome::Refused { code } => return Err(ProviderUnavailable { refused: true, ..unavailable(&code) }),
         CreateOutcome::Unknown(reason) => return Err(unavailable(reason.as_str())),
     };
     let adopted = keyed(&ctx.limits, || {
@@ -321,14 +342,22 @@ pub async fn ensure_payment_intent(ctx: &Ctx, order: &Order) -> Result<ProviderP
     }
 }
 
+/// The lines of an order, in their order.
+///
+/// # Errors
+/// When the database cannot answer.
+pub async fn list_lines(ctx: &Ctx, order: &Order) -> Result<Vec<Line>, StoreError> {
+    let lines = keyed(&ctx.limits, || store::list_lines(&ctx.pool, order.id)).await?;
+    lines.into_iter().map(|line| line.into_line(order.total.currency)).collect()
+}
+
 /// The order of this token with its lines and intents.
 ///
 /// # Errors
 /// When the database cannot answer.
 pub async fn status(ctx: &Ctx, token: &OrderToken) -> Result<Option<OrderStatus>, StoreError> {
     let Some(order) = find_by_token(ctx, token).await? else { return Ok(None) };
-    let lines = keyed(&ctx.limits, || store::list_lines(&ctx.pool, order.id)).await?;
-    let lines = lines.into_iter().map(|line| line.into_line(order.total.currency)).collect::<Result<_, _>>()?;
+    let lines = list_lines(ctx, &order).await?;
     let intents = intent::list_telling(ctx, order.id, None).await?;
     let live = intents.iter().find(|intent| !intent.has_failed()).cloned();
     let newest_failed = intents.into_iter().find(Intent::has_failed);

@@ -8,7 +8,7 @@ use crate::{
     ids::{Email, IntentId, OrderId, OrderToken},
     intent::{
         self, Fact, Intent, IntentKey, Standing, State,
-        archive::{Answer, Archive, Archived, present_answer},
+        archive::{Answer, Archive, Archived, pending_answer, present_answer},
         fingerprint::Fingerprint,
         store::reserve::{self as store, Reserved, Reserving, reserve},
         waiters::{News, Waiting, Working},
@@ -33,8 +33,8 @@ pub struct PayRequest {
     pub replaces: Option<IntentId>,
     /// The card's token at the provider.
     pub payment_method: PaymentMethodToken,
-    /// The payer.
-    pub email: Email,
+    /// The payer; a program need not name one.
+    pub email: Option<Email>,
     /// What the payer saw; only ever compared.
     pub shown: Money,
     /// Where the bank sends the customer back to: the order's outcome page, absolute.
@@ -43,7 +43,7 @@ pub struct PayRequest {
 
 impl PayRequest {
     fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::of_payment(self.shown, &self.payment_method, self.replaces, &self.email)
+        Fingerprint::of_payment(self.shown, &self.payment_method, self.replaces, self.email.as_ref())
     }
 }
 
@@ -71,9 +71,15 @@ pub enum PayError {
     /// The intent is under way, and the wait is over.
     #[error("this payment is still under way")]
     InProgress,
+    /// As `InProgress`, for the call that began it, with the present answer. Only [`begin`] tells the two apart.
+    #[error("this payment has begun and is still under way")]
+    Begun(Answer),
     /// Another intent of the order is under way or has paid it.
     #[error("this order has another payment")]
     OrderTaken(IntentId),
+    /// The provider takes no payment of this order's amount, now or later.
+    #[error("the provider takes no payment of this amount")]
+    OrderRefused,
     /// The order can no longer be paid.
     #[error("this order is closed")]
     OrderClosed,
@@ -103,20 +109,33 @@ pub enum PayError {
 /// # Errors
 /// See [`PayError`].
 pub async fn pay(ctx: &Ctx, request: PayRequest) -> Result<PayAnswer, PayError> {
+    match begin(ctx, request).await {
+        Err(PayError::Begun(_)) => Err(PayError::InProgress),
+        said => said,
+    }
+}
+
+/// As [`pay`], for callers who want to know whether it was they who began what is still under way.
+///
+/// # Errors
+/// See [`PayError`].
+pub async fn begin(ctx: &Ctx, request: PayRequest) -> Result<PayAnswer, PayError> {
     let until = Instant::now() + ctx.limits.pay_wait;
     let (intent, order) = (request.intent, request.order.clone());
 
     // Reserve, and if that makes us the owner, go on to confirm and settle, in a task that no caller can stop.
     let task = ctx.clone();
     let reserving = ctx.detach(async move { reserve_and_execute(&task, &request).await });
-    let (money, waiting) = match reserving.await.or(Err(PayError::InProgress))?? {
+    let (money, waiting, mine) = match reserving.await.or(Err(PayError::InProgress))?? {
         Reservation::Replay(archive) => return Ok(PayAnswer { answer: archive.answer().clone(), replayed: true }),
-        Reservation::Mine(waiting, money) | Reservation::InProgress(waiting, money) => (money, waiting),
+        Reservation::Mine(waiting, money) => (money, waiting, true),
+        Reservation::InProgress(waiting, money) => (money, waiting, false),
     };
 
     // Everybody who waits for this intent gets the same bytes: whoever clicked first, and every repeat.
     match waiting.until(ctx, until).await {
         Some(News::Released) => Err(PayError::NotSent),
+        None | Some(News::Standing(Standing::Pending)) if mine => Err(PayError::Begun(pending_answer(intent, money))),
         None | Some(News::Standing(Standing::Pending)) => Err(PayError::InProgress),
         Some(News::Standing(standing)) => match present_answer(intent, money, &standing) {
             Some(answer) => Ok(PayAnswer { answer, replayed: false }),
@@ -143,7 +162,7 @@ async fn reserve_and_execute(ctx: &Ctx, request: &PayRequest) -> Result<Reservat
         intent: request.intent,
         fingerprint: request.fingerprint(),
         shown: request.shown,
-        email: &request.email,
+        email: request.email.as_ref(),
         replaces: request.replaces,
         request: &body,
         owner: ctx.ids.intent().as_uuid(),
@@ -172,7 +191,8 @@ async fn reserve_and_execute(ctx: &Ctx, request: &PayRequest) -> Result<Reservat
             Decision::RaceLost => {}
             Decision::NoPaymentIntent => {
                 let order = order::find_by_token(ctx, &request.order).await?.ok_or(PayError::NotFound)?;
-                order::ensure_payment_intent(ctx, &order).await.or(Err(PayError::NotSent))?;
+                let ensured = order::ensure_payment_intent(ctx, &order).await;
+                ensured.map_err(|error| if error.refused { PayError::OrderRefused } else { PayError::NotSent })?;
             }
         }
     }

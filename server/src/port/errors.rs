@@ -38,9 +38,11 @@ pub fn pay_error(error: PayError) -> CheckoutError {
         PayError::NotFound => CheckoutError::NotFound,
         PayError::Reused => CheckoutError::IntentReused,
         PayError::Purged(order) => CheckoutError::Purged { outcome: format!("/orders/{}", order.expose()) },
-        PayError::InProgress => CheckoutError::InProgress { retry_after_seconds: RETRY_AFTER_SECONDS },
+        PayError::InProgress | PayError::Begun(_) => {
+            CheckoutError::InProgress { retry_after_seconds: RETRY_AFTER_SECONDS }
+        }
         PayError::OrderTaken(intent) => CheckoutError::OrderTaken { intent: intent.to_string() },
-        PayError::OrderClosed => CheckoutError::OrderClosed,
+        PayError::OrderClosed | PayError::OrderRefused => CheckoutError::OrderClosed,
         PayError::PriceChanged { shown, now } => CheckoutError::PriceChanged { shown: money(shown), now: money(now) },
         PayError::ReplacesUnfinished => CheckoutError::ReplacesUnfinished,
         PayError::NotSent => CheckoutError::NotSent,
@@ -70,7 +72,7 @@ pub fn pay_request(pay: &PayDto, order: OrderToken, return_url: &str) -> Result<
     let currency = Currency::parse(&pay.currency).or(Err(CheckoutError::MalformedRequest))?;
     let return_url = Url::parse(return_url).or(Err(CheckoutError::MalformedRequest))?;
     let shown = Money::new(pay.amount, currency);
-    Ok(PayRequest { order, intent, replaces, payment_method, email, shown, return_url })
+    Ok(PayRequest { order, intent, replaces, payment_method, email: Some(email), shown, return_url })
 }
 
 fn invalid(field: &str, problem: &str) -> CheckoutError {

@@ -107,7 +107,7 @@ pub fn order(status: &OrderStatus) -> OrderDto {
 
 fn line(line: &Line) -> LineDto {
     LineDto {
-        sku: line.sku.to_string(),
+        sku: line.sku.as_ref().map(ToString::to_string).unwrap_or_default(),
         name: line.name.clone(),
         picture: line.picture.clone(),
         quantity: line.quantity,

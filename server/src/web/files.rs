@@ -1,12 +1,16 @@
 //! The built browser files and the pictures, and what is said where there is nothing.
 
 use app::error::CheckoutError;
-use axum::{Router, extract::State, response::Response};
-use http::{HeaderValue, header};
+use axum::{
+    Router,
+    extract::State,
+    response::{IntoResponse as _, Response},
+};
+use http::{HeaderValue, Uri, header};
 use tower::ServiceBuilder;
 use tower_http::{services::ServeDir, set_header::SetResponseHeaderLayer};
 
-use super::form::problem;
+use super::{api, form::problem};
 use crate::shop::Shop;
 
 /// Pictures change with a release only.
@@ -29,7 +33,10 @@ pub fn router(shop: &Shop) -> Router<Shop> {
         .route_service("/robots.txt", tower_http::services::ServeFile::new(root.join("robots.txt")))
 }
 
-/// Nothing is here.
-pub async fn not_found(State(shop): State<Shop>) -> Response {
+/// Nothing is here, said in the language of whoever asks.
+pub async fn not_found(State(shop): State<Shop>, uri: Uri) -> Response {
+    if api::is_for_programs(&uri) {
+        return api::not_found().into_response();
+    }
     problem(&shop, &CheckoutError::NotFound, None)
 }

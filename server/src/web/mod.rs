@@ -1,11 +1,13 @@
 //! The shop over HTTP. [`router`] is the whole map; everything it names lives in a file of the same name.
 
+pub mod api;
 mod body;
 mod cart;
 mod checkout;
 mod files;
 mod form;
 mod health;
+mod limit;
 mod pay;
 mod request;
 mod rpc;
@@ -39,9 +41,11 @@ pub fn router(shop: Shop) -> Router {
         .route("/checkout/{order}/pay", post(pay::submit))
         .leptos_routes_with_context(&shop, pages, context, page(&shop))
         .layer(middleware::from_fn(rpc::around))
+        .layer(middleware::from_fn_with_state(shop.clone(), limit::posts))
         .layer(middleware::from_fn_with_state(shop.clone(), body::read_whole))
         .layer(middleware::from_fn_with_state(shop.clone(), security::same_origin_only))
         .layer(middleware::from_fn(security::never_store))
+        .merge(api::router())
         .merge(files::router(&shop))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))

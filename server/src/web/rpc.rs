@@ -12,7 +12,7 @@ use http::{HeaderValue, StatusCode, header};
 use super::MAX_BODY_BYTES;
 
 /// Where the server functions live.
-const PREFIX: &str = "/rpc/";
+pub const PREFIX: &str = "/rpc/";
 
 /// Stands around every server function; other routes pass.
 ///

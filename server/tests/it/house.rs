@@ -18,6 +18,7 @@ use payments::{
 use reqwest::{Client, Response, StatusCode, header};
 use serde_json::{Value, json};
 use server::{
+    guard::{Guard, GuardOptions},
     serve::{self, Bounds},
     shop::{ProviderAddress, Shop, Site},
     web, worker,
@@ -79,6 +80,8 @@ pub struct Plan {
     pub clock: Clock,
     /// What stands between the domain and the adapter; nothing, usually.
     pub around: fn(Stripe) -> Arc<dyn Provider>,
+    /// Rate limits; none, usually.
+    pub guard: GuardOptions,
 }
 
 impl Default for Plan {
@@ -94,6 +97,7 @@ impl Default for Plan {
             public_url: None,
             clock: Clock::System,
             around: |stripe| Arc::new(stripe),
+            guard: GuardOptions::default(),
         }
     }
 }
@@ -389,6 +393,7 @@ impl Replica {
             ctx: ctx.clone(),
             site: Arc::new(site),
             leptos: options,
+            guard: Arc::new(Guard::new(plan.guard.clone())),
             bounds: plan.bounds,
             stopping: stop.clone(),
         };

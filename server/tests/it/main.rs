@@ -4,6 +4,7 @@
 //! real checkouts have shown. Each test that pays ends with [`House::assert_books_balance`].
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should say where, and stop")]
 
+mod api;
 mod bad_input;
 mod cart_and_order;
 mod database;

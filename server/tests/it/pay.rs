@@ -134,7 +134,7 @@ async fn b06_paying_again_during_the_bank_step_resumes_the_same_intent(db: PgPoo
     house.assert_books_balance().await;
 }
 
-async fn approve_at_the_bank(house: &House, answer: &Value) {
+pub async fn approve_at_the_bank(house: &House, answer: &Value) {
     let page = answer["continue_url"].as_str().expect("the bank's address");
     let form = house.http.get(page).send().await.unwrap().text().await.unwrap();
     let step = form.split("name=\"step\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("the step");

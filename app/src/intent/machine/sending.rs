@@ -200,6 +200,7 @@ impl Machine {
             | CheckoutError::OrderClosed
             | CheckoutError::NotSent
             | CheckoutError::Unavailable { .. }
+            | CheckoutError::RateLimited { .. }
             | CheckoutError::LostAnswer => self.phase = Phase::Idle(Idle::NotSent),
         }
     }

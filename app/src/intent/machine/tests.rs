@@ -157,6 +157,16 @@ fn p33_a_409_410_or_422_is_never_shown_but_asked_about() {
 }
 
 #[test]
+fn too_many_tries_send_the_same_intent_again_when_the_server_allows_it() {
+    let (mut page, tag, first) = sent();
+    let limited = CheckoutError::RateLimited { retry_after_seconds: 7 };
+    let (wait, ms) = last_wait(&page.handle(Event::PayFailed { tag, error: limited }));
+    assert!(ms >= 7_000, "obeys Retry-After");
+    let (_, second) = pay_in(&page.handle(Event::TimeUp { tag: wait }));
+    assert_eq!(first, second);
+}
+
+#[test]
 fn while_the_outcome_is_unknown_nothing_can_be_pressed_and_asking_goes_on() {
     let (mut page, tag, _) = sent();
     let mut effects = page.handle(Event::PayFailed { tag, error: CheckoutError::LostAnswer });

@@ -117,6 +117,7 @@ fn every_error_that_serde_writes_is_read() {
         CheckoutError::OutOfStock { sku: "mug".into(), left: -1 },
         CheckoutError::NotSent,
         CheckoutError::Unavailable { retry_after_seconds: 7 },
+        CheckoutError::RateLimited { retry_after_seconds: 3 },
         CheckoutError::LostAnswer,
     ];
     for written in all {
@@ -244,6 +245,7 @@ fn errors() -> impl Strategy<Value = CheckoutError> {
         (money(), money()).prop_map(|(shown, now)| CheckoutError::PriceChanged { shown, now }),
         any::<u32>().prop_map(|retry_after_seconds| CheckoutError::InProgress { retry_after_seconds }),
         any::<u32>().prop_map(|retry_after_seconds| CheckoutError::Unavailable { retry_after_seconds }),
+        any::<u32>().prop_map(|retry_after_seconds| CheckoutError::RateLimited { retry_after_seconds }),
         any::<String>().prop_map(|intent| CheckoutError::OrderTaken { intent }),
         any::<String>().prop_map(|outcome| CheckoutError::Purged { outcome }),
         (any::<String>(), any::<i32>()).prop_map(|(sku, left)| CheckoutError::OutOfStock { sku, left }),

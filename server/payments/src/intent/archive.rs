@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Content type of every answer.
-const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 
 /// What a client is told, as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl Archived {
 /// `None`: it was purged.
 pub fn present_answer(intent: IntentId, money: Money, standing: &Standing) -> Option<Answer> {
     match standing {
-        Standing::Pending => Some(pending(intent, money, "pending", None)),
+        Standing::Pending => Some(pending_answer(intent, money)),
         Standing::Unknown => Some(pending(intent, money, "unknown", None)),
         Standing::ActionRequired { continue_url } => {
             Some(pending(intent, money, "action_required", Some(continue_url)))
@@ -139,6 +139,11 @@ pub fn present_answer(intent: IntentId, money: Money, standing: &Standing) -> Op
             archive.kept().map(|archive| archive.answer().clone())
         }
     }
+}
+
+/// The present answer of an intent that is being confirmed.
+pub fn pending_answer(intent: IntentId, money: Money) -> Answer {
+    pending(intent, money, "pending", None)
 }
 
 fn pending(intent: IntentId, money: Money, detail: &str, continue_url: Option<&ContinueUrl>) -> Answer {

@@ -22,13 +22,17 @@ impl Fingerprint {
         shown: Money,
         payment_method: &PaymentMethodToken,
         replaces: Option<IntentId>,
-        email: &Email,
+        email: Option<&Email>,
     ) -> Self {
         let amount = shown.minor.to_string();
         let replaces = replaces.map(|intent| intent.to_string()).unwrap_or_default();
-        let email = email.as_str().to_lowercase();
-        let fields = ["pay/1", &amount, shown.currency.code(), payment_method.expose(), &replaces, &email];
+        // No address is empty, so that an absent one cannot pass for another.
+        let email = email.map(|email| email.as_str().to_lowercase()).unwrap_or_default();
+        Self::of_fields(["pay/1", &amount, shown.currency.code(), payment_method.expose(), &replaces, &email])
+    }
 
+    /// The fingerprint of a request's fields, the first of which names their form.
+    pub(crate) fn of_fields<'a>(fields: impl IntoIterator<Item = &'a str>) -> Self {
         let mut hash = Sha256::new();
         for field in fields {
             // The length before each field keeps two fields from passing for two others.
@@ -59,7 +63,7 @@ mod tests {
             Money::new(minor, Currency::parse(currency).expect("a currency")),
             &PaymentMethodToken::parse(method).expect("a token"),
             replaces.map(|id| IntentId::parse(id).expect("an intent")),
-            &Email::parse(email).expect("an address"),
+            Some(&Email::parse(email).expect("an address")),
         );
         hex::encode(fingerprint.as_bytes())
     }

@@ -7,6 +7,7 @@ pub mod fingerprint;
 pub mod key;
 pub mod moves;
 pub(crate) mod store;
+pub mod summary;
 pub mod waiters;
 
 use time::OffsetDateTime;

@@ -1,5 +1,7 @@
 //! All SQL of orders.
 
+pub(crate) mod by_key;
+
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -182,6 +184,19 @@ pub(crate) async fn find_by_token(pool: &Pool, token: &OrderToken) -> Result<Opt
     .await
 }
 
+pub(crate) async fn find_by_id(pool: &Pool, id: OrderId) -> Result<Option<OrderRow>, sqlx::Error> {
+    sqlx::query_as!(
+        OrderRow,
+        "select id, token, reference, cart_id, currency, amount_minor, state, offered_intent, provider_payment_intent,
+            payment_intents_retired, email, paid_intent, charge, paid_at, created_at
+        from orders
+        where id = $1",
+        id.as_uuid(),
+    )
+    .fetch_optional(pool)
+    .await
+}
+
 /// Remembers the provider's payment intent, once: where a rival was faster, its id stands and is returned. Gives nothing where
 /// the one that was created has been cancelled meanwhile.
 pub(crate) async fn adopt_payment_intent(
@@ -206,7 +221,7 @@ pub(crate) async fn adopt_payment_intent(
 
 /// A row of `order_lines`.
 pub(crate) struct LineRow {
-    sku: String,
+    sku: Option<String>,
     name: String,
     picture: String,
     quantity: i32,
@@ -217,7 +232,7 @@ impl LineRow {
     pub(crate) fn into_line(self, currency: Currency) -> Result<Line, StoreError> {
         let unit = Money::new(self.unit_minor, currency);
         Ok(Line {
-            sku: Sku::stored(self.sku),
+            sku: self.sku.map(Sku::stored),
             name: self.name,
             picture: self.picture,
             quantity: self.quantity,

@@ -61,9 +61,9 @@ fn check_order(
     let mut asked = Reserving {
         order: &token,
         intent: IntentId::parse("3b241101-e2bb-4255-8caf-4136c566a962").expect("an intent"),
-        fingerprint: Fingerprint::of_payment(shown, &method, None, &email),
+        fingerprint: Fingerprint::of_payment(shown, &method, None, Some(&email)),
         shown,
-        email: &email,
+        email: Some(&email),
         replaces: None,
         request: b"",
         owner: OWNER,

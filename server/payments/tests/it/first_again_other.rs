@@ -41,7 +41,7 @@ async fn b28_same_key_other_request_is_refused_and_the_archive_stays(pool: PgPoo
     other.shown = Money::new(4991, order.total.currency);
     assert!(matches!(pay(&ctx, other).await, Err(PayError::Reused)));
     let mut other = request(&order, intent);
-    other.email = payments::ids::Email::parse("ben@example.org").unwrap();
+    other.email = Some(payments::ids::Email::parse("ben@example.org").unwrap());
     assert!(matches!(pay(&ctx, other).await, Err(PayError::Reused)));
 
     assert_eq!(pay_with(&ctx, &order, intent).await.unwrap().answer, first.answer);

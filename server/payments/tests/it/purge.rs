@@ -58,7 +58,7 @@ async fn first_again_and_purged(pool: PgPool) {
     // Gone for the same request, for another one, and on every replica; never a new charge.
     assert_purged(pay_with(&ctx, &order, intent).await, &order);
     assert_purged(pay_with(&replica(&pool, &provider), &order, intent).await, &order);
-    let other = PayRequest { email: Email::parse("ben@example.org").unwrap(), ..request(&order, intent) };
+    let other = PayRequest { email: Some(Email::parse("ben@example.org").unwrap()), ..request(&order, intent) };
     assert_purged(pay(&ctx, other).await, &order);
     assert_eq!(provider.confirms().len(), 1);
     assert_eq!(row(&pool, intent).await, before, "key, order, money and end stay");

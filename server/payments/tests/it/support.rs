@@ -53,7 +53,7 @@ pub fn request(order: &Order, intent: IntentId) -> PayRequest {
         intent,
         replaces: None,
         payment_method: PaymentMethodToken::parse("pm_card_visa").unwrap(),
-        email: Email::parse("ana@example.org").unwrap(),
+        email: Some(Email::parse("ana@example.org").unwrap()),
         shown: order.total,
         return_url: Url::parse("https://shop.example/orders/x").unwrap(),
     }

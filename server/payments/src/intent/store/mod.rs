@@ -1,6 +1,7 @@
 //! All SQL of intents. Nothing outside this folder writes to `intents`, `ledger_entries`, `outbox_events` or `discrepancies`.
 
 pub(crate) mod claim;
+pub(crate) mod list;
 pub(crate) mod purge;
 pub(crate) mod reserve;
 pub(crate) mod settle;

@@ -17,7 +17,8 @@ pub(crate) struct Reserving<'a> {
     pub(crate) intent: IntentId,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) shown: Money,
-    pub(crate) email: &'a Email,
+    /// Where it is absent, the order's stands in.
+    pub(crate) email: Option<&'a Email>,
     pub(crate) replaces: Option<IntentId>,
     pub(crate) request: &'a [u8],
     pub(crate) owner: Uuid,
@@ -105,7 +106,7 @@ pub(crate) async fn reserve(pool: &Pool, new: &Reserving<'_>) -> Result<Option<R
             join intents i on i.operation = 'pay' and i.order_id = o.id and i.id = $7
         ),
         free as (
-            select o.id, o.amount_minor, o.currency, o.provider_payment_intent
+            select o.id, o.amount_minor, o.currency, o.provider_payment_intent, o.email
             from orders o
             where o.token = $1 and o.state = 'open' and o.provider_payment_intent is not null
                 and o.amount_minor = $4 and o.currency = $5
@@ -119,7 +120,7 @@ pub(crate) async fn reserve(pool: &Pool, new: &Reserving<'_>) -> Result<Option<R
                 operation, order_id, id, fingerprint, amount_minor, currency, email, replaces,
                 provider_payment_intent, request, owner, lease_expires_at, look_at
             )
-            select 'pay', f.id, $2, $3, f.amount_minor, f.currency, $6, $7,
+            select 'pay', f.id, $2, $3, f.amount_minor, f.currency, coalesce($6, f.email), $7,
                 f.provider_payment_intent, $8, $9, now() + make_interval(secs => $10), now() + make_interval(secs => $10)
             from free f
             on conflict do nothing
@@ -140,7 +141,7 @@ pub(crate) async fn reserve(pool: &Pool, new: &Reserving<'_>) -> Result<Option<R
         new.fingerprint.as_bytes(),
         new.shown.minor,
         new.shown.currency.code(),
-        new.email.as_str(),
+        new.email.map(Email::as_str),
         new.replaces.map(IntentId::as_uuid),
         new.request,
         new.owner,
