@@ -165,7 +165,6 @@ async fn unresolved_intents_are_never_purged(pool: PgPool) {
         "purged_at = now(), email = null, archive_body = '', archive_status = 200, archive_content_type = 'x', \
          finished_at = now(), request = null, look_at = null, lease_expires_at = null, continue_url = null, \
          state = 'failed', decline = 'generic'",
-        "email = null",
     ] {
         for state in ["pending", "unknown", "action_required"] {
             let sql = format!("update intents set {change} where state = '{state}'");
