@@ -3,21 +3,21 @@
 //! It reports every problem at once, calls an unknown `PAYONCE_*` variable an error and suggests the one that was meant,
 //! and never shows a secret: neither in an error nor in `Debug`.
 
+mod values;
+
 use std::{
     collections::BTreeMap,
     fmt::{self, Write as _},
     net::SocketAddr,
     num::NonZeroU32,
-    ops::RangeInclusive,
     path::PathBuf,
-    str::FromStr,
     time::Duration,
 };
 
 use clap::{Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
 use url::Url;
 
+use self::values::{address, connections, hours, log_filter, milliseconds, number, postgres_url, web_url};
 use crate::guard::{GuardOptions, proxies::Proxies, rate::Rate};
 
 /// A checkout that charges exactly once.
@@ -317,7 +317,7 @@ impl Reader {
         let api_key = Rate { per_second: some("PAYONCE_API_RATE_PER_SECOND"), burst: some("PAYONCE_API_BURST") };
         let address =
             Rate { per_second: some("PAYONCE_ADDRESS_RATE_PER_SECOND"), burst: some("PAYONCE_ADDRESS_BURST") };
-        GuardOptions { api_key, address, proxies: self.parsed("PAYONCE_TRUSTED_PROXIES", Proxies::from_str) }
+        GuardOptions { api_key, address, proxies: self.parsed("PAYONCE_TRUSTED_PROXIES", str::parse::<Proxies>) }
     }
 
     /// The default keys are the sandbox's; sent to a real provider they could only fail at the first customer.
@@ -356,57 +356,5 @@ fn unknown(name: &str) -> String {
     }
 }
 
-/// `ip:port`, or `localhost:port`, which is where people try things.
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let numeric = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
-    SocketAddr::from_str(&numeric).map_err(|_not_an_address| {
-        format!("is {text:?}, which is no address with a port, such as 127.0.0.1:3000 or [::]:3000")
-    })
-}
-
-fn web_url(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| format!("is {text:?}, which is no address: {error}"))?;
-    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-        return Err(format!("is {text:?}, which does not begin with http:// or https://"));
-    }
-    if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
-        return Err("must have no user, no `?…` and no `#…`".to_owned());
-    }
-    Ok(url)
-}
-
-/// Never repeats the value, which holds a password.
-fn postgres_url(text: &str) -> Result<Secret, String> {
-    text.parse::<payments::pool::Address>()
-        .map(|_address| Secret(text.to_owned()))
-        .map_err(|error| format!("{error}, such as postgres://user:password@host:5432/database"))
-}
-
-fn number(text: &str, range: RangeInclusive<u32>) -> Result<u32, String> {
-    text.parse::<u32>()
-        .ok()
-        .filter(|number| range.contains(number))
-        .ok_or_else(|| format!("is {text:?}, which is no whole number from {} to {}", range.start(), range.end()))
-}
-
-fn connections(text: &str) -> Result<usize, String> {
-    number(text, 100..=1_000_000).map(|number| usize::try_from(number).unwrap_or(usize::MAX))
-}
-
-fn milliseconds(text: &str, range: RangeInclusive<u32>) -> Result<Duration, String> {
-    number(text, range).map(|milliseconds| Duration::from_millis(milliseconds.into()))
-}
-
-fn hours(text: &str, range: RangeInclusive<u32>) -> Result<Duration, String> {
-    number(text, range).map(|hours| Duration::from_hours(hours.into()))
-}
-
-fn log_filter(text: &str) -> Result<String, String> {
-    EnvFilter::try_new(text)
-        .map(|_filter| text.to_owned())
-        .map_err(|error| format!("is {text:?}, which is no filter such as `info,payments=debug`: {error}"))
-}
-
 #[cfg(test)]
-#[path = "config_tests.rs"]
 mod tests;

@@ -16,12 +16,12 @@ mod prefer;
 mod problem;
 pub mod wire;
 
-use axum::{Router, middleware, response::IntoResponse as _, routing::get};
+use axum::{Router, extract::DefaultBodyLimit, middleware, response::IntoResponse as _, routing::get};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub use self::problem::{Kind, Problem};
-use super::security;
+use super::{MAX_BODY_BYTES, security};
 use crate::shop::Shop;
 
 /// Everything under `/api`.
@@ -30,6 +30,7 @@ pub fn router() -> Router<Shop> {
     routes
         .route("/api/openapi.json", get(openapi::serve))
         .method_not_allowed_fallback(async || Problem::of(Kind::MethodNotAllowed, "This address takes other methods."))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(middleware::from_fn(security::never_store))
         .layer(CatchPanicLayer::custom(|_panic| {
             tracing::error!("a call of the API panicked");
