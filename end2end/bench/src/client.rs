@@ -40,9 +40,10 @@ impl Connection {
         }
         let stream = socket.connect(to).await.with_context(|| format!("cannot connect to {to}"))?;
         stream.set_nodelay(true)?;
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         #[expect(clippy::disallowed_methods, reason = "its end is seen by the sender's next request")]
         drop(tokio::spawn(connection));
+        sender.ready().await?;
         Ok(Self { sender, host: to.to_string() })
     }
 

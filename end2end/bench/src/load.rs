@@ -5,8 +5,9 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{
         Arc,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicUsize, Ordering},
     },
+    task::Poll,
     time::{Duration, Instant},
 };
 
@@ -19,6 +20,9 @@ use crate::{
     client::{Answer, Connection},
     orders,
 };
+
+/// Requests that this process has sent.
+static REQUESTS: AtomicUsize = AtomicUsize::new(0);
 
 /// How often one send is tried while the answer is "not now".
 const TRIES_MAX: usize = 30;
@@ -125,6 +129,8 @@ pub struct Sent {
     pub same: usize,
     /// Payments with an answer that was not final, or with two that differ.
     pub differing: usize,
+    /// Requests that were sent whole.
+    pub requests: usize,
     /// What went wrong, by how often.
     pub faults: HashMap<String, usize>,
 }
@@ -145,10 +151,16 @@ async fn send_thrice(sending: &Sending) -> anyhow::Result<Sent> {
     until_all_are_sent(&first).await;
     let second: Vec<_> = numbers.clone().map(|number| start(Arc::clone(&replicas), number, 1, from)).collect();
     until_all_are_sent(&second).await;
+    let mut sent = Sent::default();
     for send in first {
         send.task.abort();
-        // Its end is that it was given up.
-        let _ = send.task.await;
+        match send.task.await {
+            // Given up on purpose, or answered before it was.
+            Ok(Ok(_)) => {}
+            Err(end) if end.is_cancelled() => {}
+            Ok(Err(error)) => *sent.faults.entry(format!("first: {error:#}")).or_default() += 1,
+            Err(_) => *sent.faults.entry("first: panic".to_owned()).or_default() += 1,
+        }
     }
     let third: Vec<_> = numbers.map(|number| start(Arc::clone(&replicas), number, 0, from)).collect();
     let (second, third) = (
@@ -156,7 +168,7 @@ async fn send_thrice(sending: &Sending) -> anyhow::Result<Sent> {
         join_all(third.into_iter().map(|send| send.task)).await,
     );
 
-    let mut sent = Sent::default();
+    sent.requests = REQUESTS.load(Ordering::Relaxed);
     for (second, third) in second.into_iter().zip(third) {
         match (second?, third?) {
             (Ok(second), Ok(third)) if second == third && second.0 == 200 => sent.same += 1,
@@ -176,20 +188,31 @@ async fn send_thrice(sending: &Sending) -> anyhow::Result<Sent> {
 /// One send on its way.
 struct Send {
     task: tokio::task::JoinHandle<anyhow::Result<(u16, Bytes)>>,
-    connected: tokio::sync::oneshot::Receiver<()>,
+    written: tokio::sync::oneshot::Receiver<()>,
 }
 
 fn start(replicas: Arc<Vec<SocketAddr>>, number: i64, turn: usize, from: IpAddr) -> Send {
-    let (tell, connected) = tokio::sync::oneshot::channel();
+    let (tell, written) = tokio::sync::oneshot::channel();
     let to = replicas[(usize::try_from(number).unwrap_or_default() + turn) % replicas.len()];
     #[expect(clippy::disallowed_methods, reason = "its end is awaited, and tells of a panic")]
     let task = tokio::spawn(async move {
         let mut connection = Connection::open(to, Some(from)).await?;
-        // Nobody listens where the payment was given up.
-        let _ = tell.send(());
         // As the browser does: what was not begun, or is under way still, is asked for again under the same UUID.
+        let mut tell = Some(tell);
         for _ in 0..TRIES_MAX {
-            let answer = connection.post("/rpc/pay", orders::pay_body(number)).await?;
+            let mut sending = std::pin::pin!(connection.post("/rpc/pay", orders::pay_body(number)));
+            // Once polled it is on its way; then the next may be sent, and this one given up.
+            let early = futures::poll!(&mut sending);
+            tokio::task::yield_now().await;
+            REQUESTS.fetch_add(1, Ordering::Relaxed);
+            if let Some(tell) = tell.take() {
+                // Nobody listens where the payment was given up.
+                let _ = tell.send(());
+            }
+            let answer = match early {
+                Poll::Ready(answer) => answer?,
+                Poll::Pending => sending.await?,
+            };
             if !matches!(answer.status, 409 | 429 | 503) {
                 return Ok((answer.status, answer.body));
             }
@@ -197,13 +220,13 @@ fn start(replicas: Arc<Vec<SocketAddr>>, number: i64, turn: usize, from: IpAddr)
         }
         bail!("no outcome after {TRIES_MAX} tries")
     });
-    Send { task, connected }
+    Send { task, written }
 }
 
-/// Until each has its connection, and its request is on the way.
+/// Until the request of each is on its way.
 async fn until_all_are_sent(sends: &[Send]) {
     for send in sends {
-        while !send.task.is_finished() && !send.connected.is_terminated() && send.connected.is_empty() {
+        while !send.task.is_finished() && !send.written.is_terminated() && send.written.is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }

@@ -48,7 +48,13 @@ enum Command {
     /// Everything, or what was asked for.
     Run(Plan),
     /// The provider of the measurements, as a process of its own.
-    Provider { addr: SocketAddr, delay_ms: u64 },
+    Provider {
+        addr: SocketAddr,
+        /// How long each confirm takes.
+        delay_ms: u64,
+        /// How many confirms must have come before the first is answered.
+        gather: usize,
+    },
     /// A server that answers each request by one look-up of a primary key.
     Select { addr: SocketAddr, database: String },
     /// One process of senders; its result is JSON on standard output.
@@ -95,8 +101,8 @@ impl Plan {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
-        Command::Provider { addr, delay_ms } => {
-            until_stdin_closes(provider::serve(addr, Duration::from_millis(delay_ms))).await
+        Command::Provider { addr, delay_ms, gather } => {
+            until_stdin_closes(provider::serve(addr, Duration::from_millis(delay_ms), gather)).await
         }
         Command::Select { addr, database } => until_stdin_closes(select::serve(addr, &database)).await,
         Command::Send(sending) => load::send_and_tell(sending).await,

@@ -19,8 +19,12 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::orders::{AMOUNT_MINOR, CURRENCY};
+
+/// Longest wait for all confirms to have come.
+const GATHER_MAX: Duration = Duration::from_secs(30);
 
 /// Keys under which each payment intent was charged. More than one is a double charge.
 #[derive(Default)]
@@ -29,6 +33,9 @@ struct Books {
     in_flight: AtomicUsize,
     most_in_flight: AtomicUsize,
     delay: Duration,
+    /// Gives way once so many confirms wait at the same time.
+    gathered: watch::Sender<bool>,
+    gather: usize,
 }
 
 /// What was counted.
@@ -44,8 +51,8 @@ pub struct Counts {
     pub most_in_flight: usize,
 }
 
-pub async fn serve(addr: SocketAddr, delay: Duration) -> anyhow::Result<()> {
-    let books = Arc::new(Books { delay, ..Books::default() });
+pub async fn serve(addr: SocketAddr, delay: Duration, gather: usize) -> anyhow::Result<()> {
+    let books = Arc::new(Books { delay, gather, ..Books::default() });
     let router = Router::new()
         .route("/v1/payment_intents/{id}/confirm", post(confirm))
         .route("/v1/payment_intents/{id}", get(probe))
@@ -61,7 +68,13 @@ pub async fn serve(addr: SocketAddr, delay: Duration) -> anyhow::Result<()> {
 async fn confirm(State(books): State<Arc<Books>>, Path(id): Path<String>, headers: HeaderMap) -> Json<Value> {
     let waiting = books.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
     books.most_in_flight.fetch_max(waiting, Ordering::Relaxed);
+    if waiting >= books.gather {
+        books.gathered.send_replace(true);
+    }
     if !books.delay.is_zero() {
+        // Not for ever, should one never come: then the report tells of fewer at once.
+        let mut gathered = books.gathered.subscribe();
+        let _ = tokio::time::timeout(GATHER_MAX, gathered.wait_for(|all| *all)).await;
         tokio::time::sleep(books.delay).await;
     }
     books.in_flight.fetch_sub(1, Ordering::Relaxed);

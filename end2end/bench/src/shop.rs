@@ -27,11 +27,13 @@ const POSTGRES_CORE: usize = 0;
 pub struct Size {
     pub replicas: usize,
     pub provider_delay: Duration,
+    /// How many confirms the provider lets gather before it answers the first.
+    pub gather: usize,
 }
 
 impl Size {
     pub const fn one() -> Self {
-        Self { replicas: 1, provider_delay: Duration::ZERO }
+        Self { replicas: 1, provider_delay: Duration::ZERO, gather: 0 }
     }
 }
 
@@ -70,6 +72,7 @@ impl Shop {
         let own = std::env::current_exe()?;
         let mut command = pinned(&others, &own.to_string_lossy());
         command.args(["provider", &provider.to_string(), &size.provider_delay.as_millis().to_string()]);
+        command.arg(size.gather.to_string());
         let mut children = vec![Running::start(command)?];
         let mut replicas = Vec::new();
         for _ in 0..size.replicas {
@@ -88,7 +91,8 @@ impl Shop {
                 .env("PAYONCE_PROVIDER_TIMEOUT_MS", "60000")
                 .env("PAYONCE_PAY_WAIT_MS", "30000")
                 .env("PAYONCE_LEASE_MS", "120000")
-                .env("PAYONCE_LOG", "warn");
+                // What is logged costs what it costs; where it goes is not ours to measure.
+                .stderr(Stdio::null());
             let child = Running::start(command)?;
             replicas.push(Replica { addr, pid: child.0.id() });
             children.insert(0, child);
