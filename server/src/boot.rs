@@ -19,7 +19,7 @@ use payments::{
     },
 };
 use tokio::{
-    net::TcpListener,
+    net::{TcpListener, TcpSocket},
     task::JoinHandle,
     time::{Instant, sleep, sleep_until, timeout},
 };
@@ -31,7 +31,7 @@ use crate::{
     guard::Guard,
     open_files,
     serve::{self, Bounds},
-    shop::{ProviderAddress, Shop, Site},
+    shop::{Fittings, ProviderAddress, Shop, Site},
     web, worker,
 };
 
@@ -40,6 +40,9 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 /// How much of a lease recovery pauses at most between two looks at one intent, so that it is final within the lease once the
 /// faults stop.
 const LOOK_PAUSE_OF_LEASE: f64 = 0.75;
+/// Connections that may wait to be accepted, as far as the kernel allows. One that finds no place comes again only seconds
+/// later, and later each time.
+const BACKLOG: u32 = 16_384;
 /// How often expired leases are looked for, in milliseconds: an intent whose server died is finished this much later.
 const RECOVERY_PAUSE_MS: u64 = 1_000;
 /// How often answers whose retention is over are looked for. They are kept for hours, so that a minute more is nothing.
@@ -63,7 +66,7 @@ pub async fn serve(settings: Settings) -> anyhow::Result<()> {
 /// When its address is taken or its journal cannot be read.
 pub async fn sandbox(settings: Settings) -> anyhow::Result<()> {
     let stop = Stop::at_signal(settings.until_stdin_closes)?;
-    let listener = listen(settings.sandbox_addr, "PAYONCE_SANDBOX_ADDR").await?;
+    let listener = listen(settings.sandbox_addr, "PAYONCE_SANDBOX_ADDR")?;
     tracing::info!("sandbox provider on http://{}", listener.local_addr()?);
     sandbox::serve(listener, sandbox_config(&settings), stop.begun.cancelled_owned()).await?;
     Ok(())
@@ -95,7 +98,7 @@ pub async fn postgres(settings: Settings) -> anyhow::Result<()> {
 
 async fn serve_with_database(settings: &Settings, database: &DatabaseRun, stop: Stop) -> anyhow::Result<()> {
     let pool = database.pool(settings).await?;
-    let provider = ProviderRun::start(settings).await?;
+    let provider = ProviderRun::start(settings)?;
     let ctx = payments::Ctx::new(
         pool,
         Arc::new(Breaker::new(stripe(settings, &provider.url)?, BreakerLimits::for_lease(settings.lease))),
@@ -104,7 +107,7 @@ async fn serve_with_database(settings: &Settings, database: &DatabaseRun, stop: 
         limits(settings),
     );
     let shop = shop(settings, &ctx, &provider, &stop);
-    let listener = listen(settings.addr, "PAYONCE_ADDR").await?;
+    let listener = listen(settings.addr, "PAYONCE_ADDR")?;
     tracing::info!("shop on http://{}", listener.local_addr()?);
 
     let recovery = worker::repeat("recovery", Duration::from_millis(RECOVERY_PAUSE_MS), stop.begun.clone(), {
@@ -241,11 +244,11 @@ struct ProviderRun {
 }
 
 impl ProviderRun {
-    async fn start(settings: &Settings) -> anyhow::Result<Self> {
+    fn start(settings: &Settings) -> anyhow::Result<Self> {
         match &settings.provider {
             Provider::Url(url) => Ok(Self { url: url.clone(), browsers: None, sandbox: None }),
             Provider::Sandbox => {
-                let listener = listen(settings.sandbox_addr, "PAYONCE_SANDBOX_ADDR").await?;
+                let listener = listen(settings.sandbox_addr, "PAYONCE_SANDBOX_ADDR")?;
                 let addr = listener.local_addr()?;
                 tracing::info!("sandbox provider on http://{addr}");
                 let stop = CancellationToken::new();
@@ -294,14 +297,14 @@ fn limits(settings: &Settings) -> Limits {
 }
 
 fn shop(settings: &Settings, ctx: &payments::Ctx, provider: &ProviderRun, stop: &Stop) -> Shop {
-    Shop {
+    Shop::from(Fittings {
         ctx: ctx.clone(),
-        site: Arc::new(site(settings, provider)),
+        site: site(settings, provider),
         leptos: leptos_options(settings),
-        guard: Arc::new(Guard::new(settings.guard.clone())),
+        guard: Guard::new(settings.guard.clone()),
         bounds: Bounds { max_connections: open_files::connections(settings.max_connections), ..Bounds::default() },
         stopping: stop.begun.clone(),
-    }
+    })
 }
 
 fn site(settings: &Settings, provider: &ProviderRun) -> Site {
@@ -339,8 +342,15 @@ fn leptos_options(settings: &Settings) -> LeptosOptions {
         .build()
 }
 
-async fn listen(addr: std::net::SocketAddr, setting: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(addr).await.with_context(|| format!("{setting}: cannot listen on {addr}"))
+fn listen(addr: std::net::SocketAddr, setting: &str) -> anyhow::Result<TcpListener> {
+    let listening = || {
+        let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        // As every server does: the port of the one that was just stopped is free at once.
+        socket.set_reuseaddr(true)?;
+        socket.bind(addr)?;
+        socket.listen(BACKLOG)
+    };
+    listening().with_context(|| format!("{setting}: cannot listen on {addr}"))
 }
 
 /// The order to stop.

@@ -1,6 +1,6 @@
-//! What every request of the shop shares. Cheap to clone.
+//! What every request of the shop shares. Cheap to clone: a request does so a dozen times on its way through the layers.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{ops::Deref, path::PathBuf, sync::Arc};
 
 use app::Storefront;
 use leptos::prelude::LeptosOptions;
@@ -9,18 +9,35 @@ use url::Url;
 
 use crate::{guard::Guard, serve::Bounds};
 
-/// The shop: the domain, what is known of this installation, and leptos' own options.
+/// The shop, in every hand that needs it.
 #[derive(Clone)]
-pub struct Shop {
+pub struct Shop(Arc<Fittings>);
+
+impl Deref for Shop {
+    type Target = Fittings;
+
+    fn deref(&self) -> &Fittings {
+        &self.0
+    }
+}
+
+impl From<Fittings> for Shop {
+    fn from(fittings: Fittings) -> Self {
+        Self(Arc::new(fittings))
+    }
+}
+
+/// What a shop consists of: the domain, what is known of this installation, and leptos' own options.
+pub struct Fittings {
     pub ctx: payments::Ctx,
-    pub site: Arc<Site>,
+    pub site: Site,
     pub leptos: LeptosOptions,
     /// What a client may take of time and room.
     pub bounds: Bounds,
     /// Cancelled when this replica begins to stop: it is no longer ready, before it refuses anybody.
     pub stopping: CancellationToken,
     /// Who may come in, and how often.
-    pub guard: Arc<Guard>,
+    pub guard: Guard,
 }
 
 /// What is known of this installation.

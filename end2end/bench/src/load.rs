@@ -15,11 +15,15 @@ use anyhow::bail;
 use bytes::Bytes;
 use futures::future::{join_all, try_join_all};
 use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
 
 use crate::{
     client::{Answer, Connection},
     orders,
 };
+
+/// How many may connect at the same moment: what finds no place in the kernel's queue comes again only seconds later.
+static CONNECTING: Semaphore = Semaphore::const_new(256);
 
 /// Requests that this process has sent.
 static REQUESTS: AtomicUsize = AtomicUsize::new(0);
@@ -196,31 +200,45 @@ fn start(replicas: Arc<Vec<SocketAddr>>, number: i64, turn: usize, from: IpAddr)
     let to = replicas[(usize::try_from(number).unwrap_or_default() + turn) % replicas.len()];
     #[expect(clippy::disallowed_methods, reason = "its end is awaited, and tells of a panic")]
     let task = tokio::spawn(async move {
-        let mut connection = Connection::open(to, Some(from)).await?;
-        // As the browser does: what was not begun, or is under way still, is asked for again under the same UUID.
         let mut tell = Some(tell);
+        let mut last = String::new();
+        // As the browser does: what was not begun, is under way still, or got no answer is asked for again, under the same UUID
+        // and over another connection.
         for _ in 0..TRIES_MAX {
-            let mut sending = std::pin::pin!(connection.post("/rpc/pay", orders::pay_body(number)));
-            // Once polled it is on its way; then the next may be sent, and this one given up.
-            let early = futures::poll!(&mut sending);
-            tokio::task::yield_now().await;
-            REQUESTS.fetch_add(1, Ordering::Relaxed);
-            if let Some(tell) = tell.take() {
-                // Nobody listens where the payment was given up.
-                let _ = tell.send(());
-            }
-            let answer = match early {
-                Poll::Ready(answer) => answer?,
-                Poll::Pending => sending.await?,
-            };
-            if !matches!(answer.status, 409 | 429 | 503) {
-                return Ok((answer.status, answer.body));
+            match send_once(to, from, number, &mut tell).await {
+                Ok(answer) if !matches!(answer.status, 409 | 429 | 503) => return Ok((answer.status, answer.body)),
+                Ok(answer) => last = answer.status.to_string(),
+                Err(error) => last = format!("{error:#}"),
             }
             tokio::time::sleep(RETRY_AFTER).await;
         }
-        bail!("no outcome after {TRIES_MAX} tries")
+        bail!("no outcome after {TRIES_MAX} tries; the last: {last}")
     });
     Send { task, written }
+}
+
+/// Sends once, and says so when the request is on its way: then the next may be sent, and this one given up.
+async fn send_once(
+    to: SocketAddr,
+    from: IpAddr,
+    number: i64,
+    tell: &mut Option<tokio::sync::oneshot::Sender<()>>,
+) -> anyhow::Result<Answer> {
+    let place = CONNECTING.acquire().await?;
+    let mut connection = Connection::open(to, Some(from)).await?;
+    drop(place);
+    let mut sending = std::pin::pin!(connection.post("/rpc/pay", orders::pay_body(number)));
+    let early = futures::poll!(&mut sending);
+    tokio::task::yield_now().await;
+    REQUESTS.fetch_add(1, Ordering::Relaxed);
+    if let Some(tell) = tell.take() {
+        // Nobody listens where the payment was given up.
+        let _ = tell.send(());
+    }
+    match early {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => sending.await,
+    }
 }
 
 /// Until the request of each is on its way.

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use crate::orders::{AMOUNT_MINOR, CURRENCY};
 
 /// Longest wait for all confirms to have come.
-const GATHER_MAX: Duration = Duration::from_secs(30);
+const GATHER_MAX: Duration = Duration::from_mins(1);
 
 /// Keys under which each payment intent was charged. More than one is a double charge.
 #[derive(Default)]

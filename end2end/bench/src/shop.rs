@@ -88,7 +88,7 @@ impl Shop {
                 // One address sends all the load.
                 .env("PAYONCE_ADDRESS_RATE_PER_SECOND", "0")
                 // Ten seconds of provider are the point of a measurement here, not a fault.
-                .env("PAYONCE_PROVIDER_TIMEOUT_MS", "60000")
+                .env("PAYONCE_PROVIDER_TIMEOUT_MS", "100000")
                 .env("PAYONCE_PAY_WAIT_MS", "30000")
                 .env("PAYONCE_LEASE_MS", "120000")
                 // What is logged costs what it costs; where it goes is not ours to measure.

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use server::{
     guard::{Guard, GuardOptions},
     serve::{self, Bounds},
-    shop::{ProviderAddress, Shop, Site},
+    shop::{Fittings, ProviderAddress, Shop, Site},
     web, worker,
 };
 use sqlx::{
@@ -389,14 +389,14 @@ impl Replica {
         };
         let options = leptos::prelude::LeptosOptions::builder().output_name("payonce").build();
         let stop = CancellationToken::new();
-        let shop = Shop {
+        let shop = Shop::from(Fittings {
             ctx: ctx.clone(),
-            site: Arc::new(site),
+            site,
             leptos: options,
-            guard: Arc::new(Guard::new(plan.guard.clone())),
+            guard: Guard::new(plan.guard.clone()),
             bounds: plan.bounds,
             stopping: stop.clone(),
-        };
+        });
         let (listener, url) = free_port().await;
         worker::spawn("replica", serve::serve(listener, web::router(shop), plan.bounds, stop.clone()));
         Self { url, ctx, stop }
