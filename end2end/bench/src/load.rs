@@ -22,6 +22,9 @@ use crate::{
     orders,
 };
 
+/// In the body of an answer that is not final.
+const PENDING: &[u8] = br#""state":"PENDING""#;
+
 /// How many may connect at the same moment: what finds no place in the kernel's queue comes again only seconds later.
 static CONNECTING: Semaphore = Semaphore::const_new(256);
 
@@ -206,7 +209,7 @@ fn start(replicas: Arc<Vec<SocketAddr>>, number: i64, turn: usize, from: IpAddr)
         // and over another connection.
         for _ in 0..TRIES_MAX {
             match send_once(to, from, number, &mut tell).await {
-                Ok(answer) if !matches!(answer.status, 409 | 429 | 503) => return Ok((answer.status, answer.body)),
+                Ok(answer) if is_final(&answer) => return Ok((answer.status, answer.body)),
                 Ok(answer) => last = answer.status.to_string(),
                 Err(error) => last = format!("{error:#}"),
             }
@@ -215,6 +218,12 @@ fn start(replicas: Arc<Vec<SocketAddr>>, number: i64, turn: usize, from: IpAddr)
         bail!("no outcome after {TRIES_MAX} tries; the last: {last}")
     });
     Send { task, written }
+}
+
+/// Whether the answer will never be another: "still pending" is told with 200 too, since a browser is no program.
+fn is_final(answer: &Answer) -> bool {
+    let pending = answer.body.windows(PENDING.len()).any(|part| part == PENDING);
+    !matches!(answer.status, 409 | 429 | 503) && !pending
 }
 
 /// Sends once, and says so when the request is on its way: then the next may be sent, and this one given up.
