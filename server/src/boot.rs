@@ -37,9 +37,6 @@ use crate::{
 
 /// How long, after the time to stop is over, the database may take for the last words: handing over, and goodbye.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
-/// How much of a lease recovery pauses at most between two looks at one intent, so that it is final within the lease once the
-/// faults stop.
-const LOOK_PAUSE_OF_LEASE: f64 = 0.75;
 /// Connections that may wait to be accepted, as far as the kernel allows. One that finds no place comes again only seconds
 /// later, and later each time.
 const BACKLOG: u32 = 16_384;
@@ -287,7 +284,7 @@ fn limits(settings: &Settings) -> Limits {
     Limits {
         pay_wait: settings.pay_wait,
         lease: settings.lease,
-        longest_look_pause: settings.lease.mul_f64(LOOK_PAUSE_OF_LEASE).min(Limits::default().longest_look_pause),
+        longest_look_pause: Limits::look_pause_within(settings.lease, settings.provider_timeout),
         unknown_deadline: settings.unknown_deadline,
         provider_key_memory: settings.provider_key_memory,
         retention: settings.retention,

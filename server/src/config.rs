@@ -190,6 +190,7 @@ impl Settings {
         };
         reader.check_real_provider(&settings.provider);
         reader.check_distinct_addresses(&settings);
+        reader.check_lease(&settings);
         if reader.problems.is_empty() { Ok(settings) } else { Err(Problems(reader.problems)) }
     }
 }
@@ -335,6 +336,17 @@ impl Reader {
         let same = settings.addr == settings.sandbox_addr && settings.addr.port() != 0;
         if same && matches!(settings.provider, Provider::Sandbox) {
             self.problems.push(format!("PAYONCE_ADDR and PAYONCE_SANDBOX_ADDR are both {}", settings.addr));
+        }
+    }
+
+    /// Nobody takes a payment over from a server that is merely waiting for the provider.
+    fn check_lease(&mut self, settings: &Settings) {
+        if settings.lease <= settings.provider_timeout {
+            self.problems.push(format!(
+                "PAYONCE_LEASE_MS ({}) has to be longer than PAYONCE_PROVIDER_TIMEOUT_MS ({})",
+                settings.lease.as_millis(),
+                settings.provider_timeout.as_millis()
+            ));
         }
     }
 }

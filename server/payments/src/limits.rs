@@ -80,8 +80,8 @@ pub struct Limits {
     pub longest_pause: Duration,
     /// How many looks the executor that lost an answer makes before it leaves the intent to recovery.
     pub chase_looks: u32,
-    /// Longest pause between two looks of recovery at one intent. Below the lease, so that an intent is final within the lease
-    /// once the faults stop.
+    /// Longest pause between two looks of recovery at one intent. Together with a look whose call hangs to its end (10 s by
+    /// default) within the lease, so that an intent is final within the lease once the faults stop.
     pub longest_look_pause: Duration,
     /// For how long after the reservation a confirm may be re-sent. Stripe remembers keys for at least 24 h; one hour less,
     /// since clocks differ and requests are under way.
@@ -123,7 +123,7 @@ impl Default for Limits {
             first_pause: Duration::from_millis(100),
             longest_pause: Duration::from_secs(5),
             chase_looks: 8,
-            longest_look_pause: Duration::from_secs(15),
+            longest_look_pause: Duration::from_secs(10),
             provider_key_memory: Duration::from_hours(23),
             unknown_deadline: Duration::from_mins(1),
             recovery_batch: 20,
@@ -136,5 +136,39 @@ impl Default for Limits {
             statement_tries: 40,
             settle_patience: Duration::from_mins(10),
         }
+    }
+}
+
+impl Limits {
+    /// The longest pause between two looks with which an intent is final within its lease once the faults stop: a look that
+    /// hangs for the whole of a call to the provider, and the pause after it, take no longer than the lease.
+    pub fn look_pause_within(lease: Duration, call: Duration) -> Duration {
+        lease.saturating_sub(call).max(Self::default().first_pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What hangs together among the numbers.
+
+    use std::time::Duration;
+
+    use super::Limits;
+
+    /// A look began just before the faults stopped, and hangs to the end of its call. Recovery runs once in a second.
+    #[test]
+    fn l1_a_look_that_hangs_and_the_pause_after_it_end_within_the_lease_and_two_seconds() {
+        let recovery = Duration::from_secs(1);
+        for (lease_ms, call_ms) in [(20_000, 10_000), (2_000, 1_000), (600_000, 120_000), (500, 499), (20_000, 100)] {
+            let (lease, call) = (Duration::from_millis(lease_ms), Duration::from_millis(call_ms));
+            let known = call + Limits::look_pause_within(lease, call) + recovery;
+            assert!(known <= lease + Duration::from_secs(2), "lease {lease:?}, call {call:?}: {known:?}");
+        }
+    }
+
+    #[test]
+    fn the_default_pause_is_that_of_the_default_lease_and_a_call_of_ten_seconds() {
+        let limits = Limits::default();
+        assert_eq!(limits.longest_look_pause, Limits::look_pause_within(limits.lease, Duration::from_secs(10)));
     }
 }

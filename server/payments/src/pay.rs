@@ -169,8 +169,9 @@ async fn reserve_and_execute(ctx: &Ctx, request: &PayRequest) -> Result<Reservat
         lease_seconds: ctx.limits.lease.as_secs_f64(),
     };
     for _ in 0..RESERVE_TRIES {
+        let lease_ends = Instant::now() + ctx.limits.lease;
         let reserved = keyed(&ctx.limits, || reserve(&ctx.pool, &reserving)).await.map_err(StoreError::from)?;
-        match decide(reserved, &reserving)? {
+        match decide(reserved, &reserving, lease_ends)? {
             Decision::Reserved(lease) => {
                 let waiting = ctx.waiters.wait_for(lease.target.key);
                 let working = ctx.waiters.work_on(lease.target.key);
@@ -212,10 +213,12 @@ enum Decision {
 struct Lease {
     target: Target,
     payment_intent: ProviderPaymentIntentId,
+    /// When the lease is over at the latest, by this process' own clock: counted from before the reservation was sent.
+    ends: Instant,
 }
 
 /// Reads the one row of the reserve statement, in the order in which a customer should hear of it.
-fn decide(reserved: Option<Reserved>, asked: &Reserving<'_>) -> Result<Decision, PayError> {
+fn decide(reserved: Option<Reserved>, asked: &Reserving<'_>, lease_ends: Instant) -> Result<Decision, PayError> {
     let found = reserved.ok_or(PayError::NotFound)?;
     let currency = Currency::parse(&found.currency).or(Err(StoreError::Impossible("currency of an order")))?;
     let total = Money::new(found.amount_minor, currency);
@@ -231,6 +234,7 @@ fn decide(reserved: Option<Reserved>, asked: &Reserving<'_>) -> Result<Decision,
         return Ok(Decision::Reserved(Lease {
             target: Target { key, money: total, fence: Some(fence) },
             payment_intent,
+            ends: lease_ends,
         }));
     }
     if let Some(fingerprint) = &found.fingerprint {
@@ -264,7 +268,7 @@ async fn execute(ctx: &Ctx, lease: Lease, body: Vec<u8>, working: Working) {
 
     // Confirm: no transaction is open and no database connection is held.
     let request = ConfirmRequest { payment_intent: lease.payment_intent, idempotency_key: key.for_provider(), body };
-    let fact = match confirm(ctx, &request).await {
+    let fact = match confirm(ctx, &request, lease.ends).await {
         Confirmed::Fact(fact) => fact,
         Confirmed::NotSent => match release(ctx, &lease.target).await {
             Ok(()) => return,
@@ -294,11 +298,16 @@ enum Confirmed {
 }
 
 /// Confirms, waiting out the provider's lock on a key or payment intent that it is still at work on.
-async fn confirm(ctx: &Ctx, request: &ConfirmRequest) -> Confirmed {
+async fn confirm(ctx: &Ctx, request: &ConfirmRequest, lease_ends: Instant) -> Confirmed {
     let until = Instant::now() + ctx.limits.busy_patience;
     let mut pause = ctx.limits.first_pause;
     let mut was_sent = false;
     loop {
+        if Instant::now() >= lease_ends {
+            // This process stood still, perhaps for so long that the provider has forgotten the key or that the customer was
+            // told "not charged". Whoever owns the intent by now asks before anything is sent.
+            return Confirmed::Fact(Fact::Silence(UnknownReason::NotAsked));
+        }
         let fact = match ctx.provider.confirm(request).await {
             ConfirmOutcome::Approved(charge) => Fact::Charged(charge),
             ConfirmOutcome::Declined(decline) => Fact::Declined(decline),

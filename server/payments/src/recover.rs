@@ -5,7 +5,7 @@
 //! cancelled at the provider: that, and not the clock, proves that nothing was charged.
 
 use futures::future::join_all;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::{
     Ctx,
@@ -27,9 +27,10 @@ pub async fn run_once(ctx: &Ctx) -> Result<usize, StoreError> {
     // In a task of its own, so that a stop does not leave claimed intents waiting for their leases.
     let task = ctx.settling();
     let work = ctx.detach(async move {
+        let lease_ends = Instant::now() + task.limits.lease;
         let rows = claim::claim_due(&task.pool, &task.limits).await?;
         let claims = rows.into_iter().map(Claim::try_from).collect::<Result<Vec<_>, _>>()?;
-        for settled in join_all(claims.iter().map(|claim| look(&task, claim))).await {
+        for settled in join_all(claims.iter().map(|claim| look(&task, claim, lease_ends))).await {
             if let Err(error) = settled {
                 tracing::warn!(%error, "could not settle a recovered intent; its lease will end");
             }
@@ -54,9 +55,10 @@ pub async fn hand_over(ctx: &Ctx) -> Result<u64, StoreError> {
 /// Becomes the owner of this intent, if it is unresolved and has none, and looks once. `None`: there is nothing to do, or
 /// somebody else does it.
 pub(crate) async fn look_if_idle(ctx: &Ctx, key: &IntentKey) -> Result<Option<Standing>, StoreError> {
+    let lease_ends = Instant::now() + ctx.limits.lease;
     let row = keyed(&ctx.limits, || claim::claim_one(&ctx.pool, &ctx.limits, key)).await?;
     match row {
-        Some(row) => Ok(Some(look(ctx, &Claim::try_from(row)?).await?)),
+        Some(row) => Ok(Some(look(ctx, &Claim::try_from(row)?, lease_ends).await?)),
         None => Ok(None),
     }
 }
@@ -89,16 +91,19 @@ pub(crate) async fn chase(ctx: &Ctx, key: &IntentKey) {
 }
 
 /// Asks the provider about a claimed intent, and settles what it says.
-async fn look(ctx: &Ctx, claim: &Claim) -> Result<Standing, StoreError> {
+async fn look(ctx: &Ctx, claim: &Claim, lease_ends: Instant) -> Result<Standing, StoreError> {
     let fact = match ctx.provider.probe(&claim.payment_intent).await {
         ProbeOutcome::NotCharged if claim.state == State::ActionRequired => {
             Fact::NotCharged(ProvenNotCharged::bank_step_ended())
         }
         ProbeOutcome::NotCharged | ProbeOutcome::CannotTell(_) if claim.is_overdue => cancel(ctx, claim).await,
-        ProbeOutcome::NotCharged if claim.key_is_remembered => match resend(ctx, claim).await {
-            Fact::Declined(decline) => declined_by_all(ctx, claim, decline).await,
-            fact @ (Fact::Charged(_) | Fact::NotCharged(_) | Fact::BankStep(_) | Fact::Silence(_)) => fact,
-        },
+        // A process that stood still meanwhile sends nothing: whoever owns the intent by now asks first.
+        ProbeOutcome::NotCharged if claim.key_is_remembered && Instant::now() < lease_ends => {
+            match resend(ctx, claim).await {
+                Fact::Declined(decline) => declined_by_all(ctx, claim, decline).await,
+                fact @ (Fact::Charged(_) | Fact::NotCharged(_) | Fact::BankStep(_) | Fact::Silence(_)) => fact,
+            }
+        }
         seen @ (ProbeOutcome::Charged(_)
         | ProbeOutcome::NotCharged
         | ProbeOutcome::ActionRequired { .. }

@@ -111,3 +111,10 @@ fn an_unknown_command_or_flag_is_refused() {
         assert!(Cli::try_parse_from(line).is_err(), "{line:?}");
     }
 }
+
+#[test]
+fn a_lease_is_longer_than_a_call_to_the_provider() {
+    assert!(read(&[("PAYONCE_LEASE_MS", "10001")]).is_ok());
+    let text = problems(&[("PAYONCE_LEASE_MS", "2000"), ("PAYONCE_PROVIDER_TIMEOUT_MS", "2000")]);
+    assert!(text.contains("PAYONCE_LEASE_MS (2000)") && text.contains("PAYONCE_PROVIDER_TIMEOUT_MS (2000)"), "{text}");
+}

@@ -1,5 +1,6 @@
 //! The order in which a customer hears of what stands in the way, and who a reserve that ran twice takes itself for.
 
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{Decision, PayError, decide};
@@ -72,7 +73,7 @@ fn check_order(
     if let Some(found) = &mut found {
         change(found, &mut asked);
     }
-    decide(found, &asked)
+    decide(found, &asked, Instant::now())
 }
 
 /// The intent is there already, pending, with the fingerprint of the same request.

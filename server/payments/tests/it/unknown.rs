@@ -92,6 +92,36 @@ async fn b49_while_nobody_can_tell_it_is_unknown_and_never_failed(pool: PgPool) 
     assert_books_balance(&pool, &provider).await;
 }
 
+/// As after a process stood still, perhaps for longer than the provider remembers keys: its lease is over when it comes to send.
+#[sqlx::test(migrator = "payments::MIGRATOR")]
+async fn nothing_is_sent_when_the_lease_is_over(pool: PgPool) {
+    let provider = Arc::new(Fake::default());
+    let late = Limits {
+        pay_wait: Duration::from_millis(200),
+        lease: Duration::ZERO,
+        first_pause: Duration::from_millis(5),
+        longest_look_pause: Duration::from_millis(20),
+        chase_looks: 3,
+        ..Limits::default()
+    };
+    let (late, healthy) = (replica_with(&pool, &provider, late), replica(&pool, &provider));
+    let order = lamp(&late).await;
+    let intent = late.ids.intent();
+
+    let answer = pay_until_answered(&late, &order, intent).await;
+    assert_eq!(answer.answer.status, 202, "{}", body(&answer));
+    recover::run_once(&late).await.unwrap();
+    assert_eq!(provider.confirms().len(), 0);
+
+    eventually("a replica in time pays it", || async {
+        recover::run_once(&healthy).await.unwrap();
+        state_of(&pool, intent).await.filter(|state| state == "succeeded")
+    })
+    .await;
+    assert_eq!(provider.confirms().len(), 1);
+    assert_books_balance(&pool, &provider).await;
+}
+
 #[sqlx::test(migrator = "payments::MIGRATOR")]
 async fn b33_the_lock_of_the_provider_is_waited_for_and_is_no_decline(pool: PgPool) {
     let provider = Arc::new(Fake::default());
