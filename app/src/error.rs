@@ -56,6 +56,9 @@ pub enum CheckoutError {
     /// The order can no longer be paid.
     #[error("this order is closed")]
     OrderClosed,
+    /// The provider takes no payment of this order's amount, now or later.
+    #[error("the provider takes no payment of this amount")]
+    AmountRefused,
     /// Fewer pieces are left than were asked for.
     #[error("only {left} left of {sku}")]
     OutOfStock { sku: String, left: i32 },
@@ -82,7 +85,7 @@ pub enum Advice {
     RetrySameIntent,
     /// Mend the request.
     Fix,
-    /// This address leads nowhere.
+    /// Nothing can be paid at this address.
     GiveUp,
 }
 
@@ -95,7 +98,11 @@ impl CheckoutError {
             Self::CrossSite => 403,
             Self::TooSlow => 408,
             Self::TooLarge => 413,
-            Self::InvalidIntent | Self::InvalidField { .. } | Self::IntentReused | Self::ReplacesUnfinished => 422,
+            Self::InvalidIntent
+            | Self::InvalidField { .. }
+            | Self::IntentReused
+            | Self::ReplacesUnfinished
+            | Self::AmountRefused => 422,
             Self::PriceChanged { .. } | Self::InProgress { .. } | Self::OrderTaken { .. } | Self::OutOfStock { .. } => {
                 409
             }
@@ -126,6 +133,7 @@ impl CheckoutError {
             | Self::OrderTaken { .. }
             | Self::ReplacesUnfinished
             | Self::OrderClosed
+            | Self::AmountRefused
             | Self::OutOfStock { .. }
             | Self::LostAnswer => None,
         }
@@ -151,7 +159,7 @@ impl CheckoutError {
             | Self::InvalidField { .. }
             | Self::PriceChanged { .. }
             | Self::OutOfStock { .. } => Advice::Fix,
-            Self::NotFound => Advice::GiveUp,
+            Self::NotFound | Self::AmountRefused => Advice::GiveUp,
         }
     }
 }

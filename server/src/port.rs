@@ -139,9 +139,11 @@ impl Checkout for ShopPort {
     async fn checkout(&self, order: &str, session: Option<&str>) -> Result<CheckoutDto, CheckoutError> {
         let status = self.status(order).await?;
         if status.order.provider_payment_intent.is_none() {
-            // A fault here is told by Pay, if the customer gets that far before the provider is back.
-            if let Err(error) = payments::order::ensure_payment_intent(&self.shop.ctx, &status.order).await {
-                tracing::warn!(order = %status.order.id, %error, "no payment intent yet");
+            match payments::order::ensure_payment_intent(&self.shop.ctx, &status.order).await {
+                Ok(_) => {}
+                Err(error) if error.refused => return Err(CheckoutError::AmountRefused),
+                // Any other fault is told by Pay, if the customer gets that far before the provider is back.
+                Err(error) => tracing::warn!(order = %status.order.id, %error, "no payment intent yet"),
             }
         }
         let returned = match session {

@@ -124,6 +124,7 @@ pub fn error(node: &impl Node) -> Option<CheckoutError> {
         "order_taken" => CheckoutError::OrderTaken { intent: text(node, "intent")? },
         "replaces_unfinished" => CheckoutError::ReplacesUnfinished,
         "order_closed" => CheckoutError::OrderClosed,
+        "amount_refused" => CheckoutError::AmountRefused,
         "out_of_stock" => CheckoutError::OutOfStock {
             sku: text(node, "sku")?,
             left: i32::try_from(node.get("left")?.integer()?).ok()?,

@@ -100,6 +100,14 @@ impl Said {
                 "This checkout has closed",
                 "It can no longer be paid, and this page charged nothing.".to_owned(),
             ),
+            CheckoutError::AmountRefused => (
+                "amount_refused",
+                "Not payable",
+                "This total can't be paid here",
+                "Our payment provider takes no payment of this amount: it may be too small. Nothing has been charged. Change \
+                 your cart, then check out again."
+                    .to_owned(),
+            ),
             CheckoutError::OutOfStock { left, .. } => {
                 ("out_of_stock", "Not enough left", "Fewer are left than you want", out_of_stock(*left))
             }
@@ -172,7 +180,9 @@ fn ways_on(error: &CheckoutError, order: Option<&str>) -> impl IntoView + use<> 
         CheckoutError::OrderClosed => {
             ((outcome, "See this order".to_owned()), (cart(), "Start again with the same cart"))
         }
-        CheckoutError::OutOfStock { .. } => ((cart(), "Back to cart".to_owned()), (None, "")),
+        CheckoutError::AmountRefused | CheckoutError::OutOfStock { .. } => {
+            ((cart(), "Back to cart".to_owned()), (None, ""))
+        }
         CheckoutError::NotFound => ((None, String::new()), (None, "")),
     };
     let ways =

@@ -42,7 +42,8 @@ pub fn pay_error(error: PayError) -> CheckoutError {
             CheckoutError::InProgress { retry_after_seconds: RETRY_AFTER_SECONDS }
         }
         PayError::OrderTaken(intent) => CheckoutError::OrderTaken { intent: intent.to_string() },
-        PayError::OrderClosed | PayError::OrderRefused => CheckoutError::OrderClosed,
+        PayError::OrderClosed => CheckoutError::OrderClosed,
+        PayError::OrderRefused => CheckoutError::AmountRefused,
         PayError::PriceChanged { shown, now } => CheckoutError::PriceChanged { shown: money(shown), now: money(now) },
         PayError::ReplacesUnfinished => CheckoutError::ReplacesUnfinished,
         PayError::NotSent => CheckoutError::NotSent,

@@ -198,6 +198,7 @@ impl Machine {
             | CheckoutError::OrderTaken { .. }
             | CheckoutError::ReplacesUnfinished
             | CheckoutError::OrderClosed
+            | CheckoutError::AmountRefused
             | CheckoutError::NotSent
             | CheckoutError::Unavailable { .. }
             | CheckoutError::RateLimited { .. }

@@ -114,6 +114,7 @@ fn every_error_that_serde_writes_is_read() {
         CheckoutError::OrderTaken { intent: "x".into() },
         CheckoutError::ReplacesUnfinished,
         CheckoutError::OrderClosed,
+        CheckoutError::AmountRefused,
         CheckoutError::OutOfStock { sku: "mug".into(), left: -1 },
         CheckoutError::NotSent,
         CheckoutError::Unavailable { retry_after_seconds: 7 },

@@ -368,3 +368,26 @@ async fn an_amount_that_the_provider_does_not_take_is_refused_for_good(db: PgPoo
     assert_eq!(house.count("select count(*) from intents").await, 0);
     house.assert_books_balance().await;
 }
+
+/// A total under the provider's minimum must not fail only at the end, after a card was typed.
+#[sqlx::test(migrator = "payments::MIGRATOR")]
+async fn b108_a_total_that_the_provider_does_not_take_is_told_before_pay(db: PgPool) {
+    let house = House::new(db).await;
+    let program = Program::new(&house).await;
+    for (unit_amount, status) in [(30, 422), (50, 200)] {
+        let lines = json!([{"name": "Sticker", "unit_amount": unit_amount, "quantity": 1}]);
+        let body = json!({"currency": "EUR", "lines": lines});
+        let order = program.post("/api/v1/orders", &uuid(), &body).await.json();
+        let page = format!("{}/checkout/{}", house.url(), order["token"].as_str().unwrap());
+        let page = house.http.get(page).send().await.unwrap();
+        assert_eq!(page.status(), status);
+        let html = page.text().await.unwrap();
+        assert_eq!(
+            html.contains("This total can&#x27;t be paid here") || html.contains("This total can't be paid here"),
+            status == 422
+        );
+        assert_eq!(html.contains("pay-form"), status == 200);
+    }
+    assert_eq!(house.count("select count(*) from intents").await, 0);
+    house.assert_books_balance().await;
+}
