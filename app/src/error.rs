@@ -71,7 +71,7 @@ pub enum CheckoutError {
     /// Too many tries from this address. Nothing was started by this call; the same intent may be sent again.
     #[error("too many tries")]
     RateLimited { retry_after_seconds: u32 },
-    /// Only ever made in the browser: the answer was lost, so the outcome is *unknown*.
+    /// The answer was lost on its way to the browser, or the database's to the shop: whether anything has begun is *unknown*.
     #[error("the answer was lost")]
     LostAnswer,
 }
@@ -108,8 +108,7 @@ impl CheckoutError {
             }
             Self::OrderClosed | Self::Purged { .. } => 410,
             Self::RateLimited { .. } => 429,
-            Self::NotSent | Self::Unavailable { .. } => 503,
-            Self::LostAnswer => 504,
+            Self::NotSent | Self::Unavailable { .. } | Self::LostAnswer => 503,
         }
     }
 
@@ -119,7 +118,7 @@ impl CheckoutError {
             Self::InProgress { retry_after_seconds }
             | Self::Unavailable { retry_after_seconds }
             | Self::RateLimited { retry_after_seconds } => Some(*retry_after_seconds),
-            Self::NotSent => Some(2),
+            Self::NotSent | Self::LostAnswer => Some(2),
             Self::NotFound
             | Self::MalformedRequest
             | Self::TooLarge
@@ -134,8 +133,7 @@ impl CheckoutError {
             | Self::ReplacesUnfinished
             | Self::OrderClosed
             | Self::AmountRefused
-            | Self::OutOfStock { .. }
-            | Self::LostAnswer => None,
+            | Self::OutOfStock { .. } => None,
         }
     }
 

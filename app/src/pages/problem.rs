@@ -128,7 +128,8 @@ impl Said {
                 "unavailable",
                 "Back shortly",
                 "The shop can't answer right now",
-                "This is our problem, not yours. Nothing was started by this page. Wait a moment, then load it again."
+                "This is our problem, not yours. Wait a moment, then load this page again. If you have just paid, don't pay \
+                 again: this page will show the outcome."
                     .to_owned(),
             ),
         };

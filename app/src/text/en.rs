@@ -26,7 +26,8 @@ pub const SENDING: Words = Words {
 pub const BANK_STEP: Words = Words {
     title: "Your bank wants a quick check",
     heading: "Your bank wants to check it's you",
-    body: "Nothing has been charged yet. You'll come back here afterwards.",
+    // Not "nothing has been charged": whoever comes back from the bank may have been, and the provider may keep silent.
+    body: "You'll come back here afterwards. If you have just been there, this page shows the outcome as soon as we know it.",
     action: "Continue to your bank",
 };
 

@@ -97,9 +97,18 @@ pub enum PayError {
     /// Proven: nothing was sent, and the reservation is released. The same intent may be sent again.
     #[error("nothing was sent to the provider")]
     NotSent,
-    /// The database could not answer before anything was sent. The same intent may be sent again.
+    /// The database could not answer before anything was reserved. The same intent may be sent again.
     #[error(transparent)]
     Unavailable(#[from] StoreError),
+    /// The answer to the reservation was lost. It may be there, and then recovery pays it: nobody knows yet.
+    #[error("it is not known whether this payment has begun: {0}")]
+    MayHaveBegun(StoreError),
+}
+
+/// The reservation failed. Only where it never left, or was refused, nothing has begun.
+fn not_reserved(error: sqlx::Error) -> PayError {
+    let error = StoreError::from(error);
+    if error.may_be_in_effect() { PayError::MayHaveBegun(error) } else { PayError::Unavailable(error) }
 }
 
 /// Pays an order with one checkout intent.
@@ -170,7 +179,7 @@ async fn reserve_and_execute(ctx: &Ctx, request: &PayRequest) -> Result<Reservat
     };
     for _ in 0..RESERVE_TRIES {
         let lease_ends = Instant::now() + ctx.limits.lease;
-        let reserved = keyed(&ctx.limits, || reserve(&ctx.pool, &reserving)).await.map_err(StoreError::from)?;
+        let reserved = keyed(&ctx.limits, || reserve(&ctx.pool, &reserving)).await.map_err(not_reserved)?;
         match decide(reserved, &reserving, lease_ends)? {
             Decision::Reserved(lease) => {
                 let waiting = ctx.waiters.wait_for(lease.target.key);

@@ -23,7 +23,7 @@ mod store;
 
 pub use address::{Address, AddressError};
 pub use connections::{Pool, connect};
-use fault::{Fault, is_passing};
+use fault::{Fault, is_passing, may_be_in_effect};
 pub use primary::NoPrimary;
 
 /// How long we wait for the answer to one statement: a server that is paused, or behind a line that swallows everything, or
@@ -44,6 +44,14 @@ pub enum StoreError {
     Impossible(&'static str),
 }
 
+impl StoreError {
+    /// Whether the statement may be in effect all the same: it had left, and no answer came. Then nothing may be said of what it
+    /// did, only asked.
+    pub fn may_be_in_effect(&self) -> bool {
+        matches!(self, Self::Unavailable(error) if may_be_in_effect(error))
+    }
+}
+
 /// Why a pool could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
@@ -56,7 +64,8 @@ pub enum ConnectError {
 }
 
 /// Runs a keyed statement, again where the fault was the connection's or a rival's, within the patience of `limits`;
-/// all runs together take at most that and [`RUN_PATIENCE`].
+/// all runs together take at most that and [`RUN_PATIENCE`]. If any run's answer was lost, and none came after it, that is the
+/// error: the statement may be in effect.
 pub(crate) async fn keyed<T, F, Run>(limits: &Limits, run: Run) -> Result<T, sqlx::Error>
 where
     F: Future<Output = Result<T, sqlx::Error>>,
@@ -65,22 +74,28 @@ where
     let started = Instant::now();
     let until = started + limits.statement_patience + RUN_PATIENCE;
     let mut pause = Duration::from_millis(2);
+    let mut lost = None;
     // The first fault is met again also when the time is over, unless it was the silence that took it: then it is this process
     // that stood still.
     let may_repeat = |error: &sqlx::Error, n: u32| {
-        started.elapsed() < limits.statement_patience || (n == 1 && Fault::of(error) != Fault::NoAnswer)
+        n < limits.statement_tries
+            && (started.elapsed() < limits.statement_patience || (n == 1 && Fault::of(error) != Fault::NoAnswer))
     };
-    for n in 1..limits.statement_tries {
+    for n in 1.. {
         match within(until, run()).await {
             Err(error) if is_passing(&error) && may_repeat(&error, n) => {
                 tracing::debug!(%error, "running a keyed statement again");
+                lost = lost.or(may_be_in_effect(&error).then_some(error));
             }
-            result => return result,
+            // The server has said what became of it.
+            Err(error) if error.as_database_error().is_some() => return Err(error),
+            Err(error) => return Err(lost.unwrap_or(error)),
+            answered @ Ok(_) => return answered,
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_millis(200));
     }
-    within(until, run()).await
+    Err(timed_out())
 }
 
 /// The result of a run, if there is one by then.
@@ -92,9 +107,12 @@ async fn within<T>(until: Instant, run: impl Future<Output = Result<T, sqlx::Err
     }
 }
 
-/// An answer that did not come.
+/// An answer that did not come, to a statement that may have left.
 fn timed_out() -> sqlx::Error {
-    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer from the database in time"))
+    fault::of_sent(sqlx::Error::Io(std::io::Error::new(
+        std::io::ErrorKind::TimedOut,
+        "no answer from the database in time",
+    )))
 }
 
 /// A connection that is of no use.
@@ -111,7 +129,7 @@ pub(crate) fn refused_by(error: &sqlx::Error) -> Option<&str> {
 mod tests {
     use std::{cell::Cell, io, time::Duration};
 
-    use super::keyed;
+    use super::{StoreError, keyed};
     use crate::limits::Limits;
 
     fn broken() -> sqlx::Error {
@@ -127,6 +145,22 @@ mod tests {
         })
         .await;
         assert_eq!(result.expect("the sixth run succeeds"), 6);
+    }
+
+    /// A reserve whose answer was lost may be committed, whatever its repeats meet.
+    #[tokio::test]
+    async fn a_lost_answer_is_not_forgotten_over_later_faults() {
+        let runs = Cell::new(0);
+        let result: Result<(), _> = keyed(&Limits::default(), async || {
+            runs.set(runs.get() + 1);
+            Err(if runs.get() == 1 { super::fault::of_sent(broken()) } else { sqlx::Error::PoolTimedOut })
+        })
+        .await;
+        assert_eq!(runs.get(), 2);
+        assert!(StoreError::from(result.expect_err("no answer came")).may_be_in_effect());
+
+        let never_sent: Result<(), _> = keyed(&Limits::default(), async || Err(sqlx::Error::PoolTimedOut)).await;
+        assert!(!StoreError::from(never_sent.expect_err("no connection")).may_be_in_effect());
     }
 
     #[tokio::test]

@@ -48,6 +48,7 @@ pub fn pay_error(error: PayError) -> CheckoutError {
         PayError::ReplacesUnfinished => CheckoutError::ReplacesUnfinished,
         PayError::NotSent => CheckoutError::NotSent,
         PayError::Unavailable(error) => unavailable(error),
+        PayError::MayHaveBegun(_) => CheckoutError::LostAnswer,
     }
 }
 

@@ -1,10 +1,14 @@
 //! The database did what was asked, and its answer was lost on the way: committed or not?
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
+use futures::future::join_all;
 use serde_json::json;
 use server::worker;
 use sqlx::{ConnectOptions as _, PgPool, postgres::PgConnectOptions};
@@ -13,19 +17,21 @@ use tokio::{
     net::{TcpListener, TcpStream, UnixStream},
 };
 
-use crate::house::{GOOD_CARD, House, Plan, uuid};
+use crate::house::{GOOD_CARD, House, Plan, location, uuid};
 
 /// A way to the database that swallows one answer: the one to the `cut`-th message from now, 0 for none. The statement has
 /// run by then; the connection is closed.
 #[derive(Clone)]
 struct Cutter {
     cut: Arc<AtomicUsize>,
+    /// While it is set, every answer is swallowed, and the connection stays.
+    deaf: Arc<AtomicBool>,
 }
 
 impl Cutter {
     /// Stands before the database; gives the options that lead through it.
     async fn before(database: &PgConnectOptions) -> (Self, PgConnectOptions) {
-        let cutter = Self { cut: Arc::new(AtomicUsize::new(0)) };
+        let cutter = Self { cut: Arc::default(), deaf: Arc::default() };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let mut through = database.to_url_lossy();
@@ -67,6 +73,9 @@ impl Cutter {
                 }
                 read = server.read(&mut answered) => {
                     let Ok(1..) = read else { return };
+                    if self.deaf.load(Ordering::SeqCst) {
+                        continue;
+                    }
                     if swallow || client.write_all(&answered[..read.unwrap_or_default()]).await.is_err() {
                         return;
                     }
@@ -105,6 +114,41 @@ async fn pitfall_12_a_lost_answer_of_the_database_is_found_out_by_asking_the_sam
         }
         house.outcome_becomes(&order, "paid").await;
         house.pay(&order, &intent, GOOD_CARD).await.assert_succeeded();
+        house.assert_charged_once(&order).await;
+    }
+    house.assert_books_balance().await;
+}
+
+/// The reservation was committed, and all that the shop sees is silence: it must not say that nothing has begun, since recovery
+/// pays it later. With scripts the page asks; without, it is led to the order.
+#[sqlx::test(migrator = "payments::MIGRATOR")]
+async fn a_reservation_whose_answer_is_lost_is_never_said_not_to_have_begun(db: PgPool) {
+    let (cutter, through) = Cutter::before(&db.connect_options()).await;
+    let plan = Plan { pool_size: 4, lease: Duration::from_millis(1_500), ..Plan::default() };
+    let house = House::through(db, &through, plan).await;
+    for has_scripts in [true, false] {
+        // So that the reservation's statement is prepared on every connection, and leaves in one message.
+        let orders = join_all((0..8).map(|_| house.order("mug"))).await;
+        join_all(orders.iter().map(async |order| house.pay(order, &uuid(), GOOD_CARD).await)).await;
+        let (order, intent) = (house.order("mug").await, uuid());
+        let form = [
+            ("intent", intent.clone()),
+            ("session", house.card_session(&order, "4242424242424242").await),
+            ("amount", order.amount.to_string()),
+            ("currency", order.currency.clone()),
+        ];
+        cutter.deaf.store(true, Ordering::SeqCst);
+        if has_scripts {
+            let answer = house.pay(&order, &intent, GOOD_CARD).await;
+            assert!(answer.assert_refused(503, "lost_answer").retry_after.is_some());
+        } else {
+            let led = house.post_pay_form(&order, &form).await;
+            assert_eq!((led.status().as_u16(), location(&led)), (303, format!("/orders/{}", order.token)));
+        }
+        assert_eq!(house.count("select count(*) from intents where state = 'pending'").await, 1, "it had begun");
+
+        cutter.deaf.store(false, Ordering::SeqCst);
+        house.outcome_becomes(&order, "paid").await;
         house.assert_charged_once(&order).await;
     }
     house.assert_books_balance().await;

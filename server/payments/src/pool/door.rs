@@ -23,6 +23,7 @@ use tokio::{
 use super::{
     Pool, RUN_PATIENCE,
     connections::{ACQUIRE_TIMEOUT, Lane, Shared},
+    fault::of_sent,
     within,
 };
 
@@ -129,6 +130,7 @@ impl Held {
 
     /// The end of a statement: keeps what is heard of the server by it.
     fn end<T>(mut self, result: Result<T, Error>) -> Result<T, Error> {
+        let result = result.map_err(of_sent);
         match &result {
             Ok(_) => self.shared.freshness.answered(),
             Err(error) => {

@@ -1,5 +1,33 @@
 //! What a failed statement tells: of the statement, whether to run it again; of the server, whether to look for another.
 
+/// Marks a fault that came after the statement had left: it may be in effect.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer of the database was lost: {0}")]
+struct Unanswered(sqlx::Error);
+
+/// The fault of a statement that had left. A server that refuses it has rolled it back; any other end leaves its fate open.
+pub(super) fn of_sent(error: sqlx::Error) -> sqlx::Error {
+    if may_be_in_effect(&error) || is_verdict(&error) {
+        return error;
+    }
+    let kind = if let sqlx::Error::Io(error) = &error { error.kind() } else { std::io::ErrorKind::ConnectionReset };
+    sqlx::Error::Io(std::io::Error::new(kind, Unanswered(error)))
+}
+
+/// Whether the statement may be in effect although it failed.
+pub(super) fn may_be_in_effect(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Io(error) if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Unanswered>))
+}
+
+/// Whether the server has said what became of the statement, or the fault is in our own reading of its answer.
+fn is_verdict(error: &sqlx::Error) -> bool {
+    match error.as_database_error().and_then(sqlx::error::DatabaseError::code) {
+        // It says goodbye, perhaps in the middle of a commit.
+        Some(code) => !(code.starts_with("57P") || code.starts_with("08")),
+        None => !is_passing(error),
+    }
+}
+
 /// What a failed statement tells about the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
@@ -56,7 +84,19 @@ fn is_passing_code(code: &str) -> bool {
 mod tests {
     use std::io;
 
-    use super::{Fault, is_passing_code};
+    use super::{Fault, is_passing, is_passing_code, may_be_in_effect, of_sent};
+
+    #[test]
+    fn an_answer_that_is_lost_leaves_the_fate_of_a_statement_open() {
+        let lost = of_sent(sqlx::Error::Io(io::ErrorKind::TimedOut.into()));
+        assert!(may_be_in_effect(&lost) && is_passing(&lost));
+        assert_eq!(Fault::of(&lost), Fault::NoAnswer, "and tells the same of the server");
+        assert!(may_be_in_effect(&of_sent(sqlx::Error::Io(io::ErrorKind::UnexpectedEof.into()))));
+        for never_sent in [sqlx::Error::PoolTimedOut, sqlx::Error::Io(io::ErrorKind::ConnectionRefused.into())] {
+            assert!(!may_be_in_effect(&never_sent));
+        }
+        assert!(!may_be_in_effect(&of_sent(sqlx::Error::RowNotFound)), "the server has answered");
+    }
 
     #[test]
     fn b44_what_passes_by_itself_is_tried_again_and_a_refusal_is_not() {

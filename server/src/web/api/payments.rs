@@ -197,6 +197,6 @@ fn problem(error: PayError, order: OrderId, intent: IntentId) -> Problem {
         PayError::NotSent => {
             Problem::of(Kind::NotSent, "Nothing was sent to the provider. Send the same request again.")
         }
-        PayError::Unavailable(error) => error.into(),
+        PayError::Unavailable(error) | PayError::MayHaveBegun(error) => error.into(),
     }
 }
