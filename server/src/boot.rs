@@ -32,7 +32,7 @@ use crate::{
     open_files,
     serve::{self, Bounds},
     shop::{Fittings, ProviderAddress, Shop, Site},
-    web, worker,
+    web, worker, workers,
 };
 
 /// How long, after the time to stop is over, the database may take for the last words: handing over, and goodbye.
@@ -40,10 +40,6 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 /// Connections that may wait to be accepted, as far as the kernel allows. One that finds no place comes again only seconds
 /// later, and later each time.
 const BACKLOG: u32 = 16_384;
-/// How often expired leases are looked for, in milliseconds: an intent whose server died is finished this much later.
-const RECOVERY_PAUSE_MS: u64 = 1_000;
-/// How often answers whose retention is over are looked for. They are kept for hours, so that a minute more is nothing.
-const PURGE_PAUSE: Duration = Duration::from_mins(1);
 
 /// `payonce serve`.
 ///
@@ -107,28 +103,16 @@ async fn serve_with_database(settings: &Settings, database: &DatabaseRun, stop: 
     let listener = listen(settings.addr, "PAYONCE_ADDR")?;
     tracing::info!("shop on http://{}", listener.local_addr()?);
 
-    let recovery = worker::repeat("recovery", Duration::from_millis(RECOVERY_PAUSE_MS), stop.begun.clone(), {
-        let ctx = ctx.clone();
-        move || {
-            let ctx = ctx.clone();
-            async move { recover(&ctx).await }
-        }
-    });
-    let purge = worker::repeat("purge", PURGE_PAUSE, stop.begun.clone(), {
-        let ctx = ctx.clone();
-        move || {
-            let ctx = ctx.clone();
-            async move { purge(&ctx).await }
-        }
-    });
+    let workers = workers::start(&ctx, &stop.begun);
     let deadline = serve_until(listener, shop, settings, &stop).await?;
 
     ctx.tasks.close();
     if !within(deadline, &stop, "payments in flight, which are handed over", ctx.tasks.wait()).await {
         hand_over(&ctx).await;
     }
-    within(deadline, &stop, "recovery", recovery).await;
-    within(deadline, &stop, "the purge", purge).await;
+    for (name, worker) in workers {
+        within(deadline, &stop, name, worker).await;
+    }
     provider.stop().await;
     // Hurry is no reason to leave sessions behind in the database; this wait is short.
     within(Instant::now() + CLOSE_PATIENCE, &Stop::default(), "connections to the database", ctx.pool.close()).await;
@@ -172,27 +156,6 @@ async fn hand_over(ctx: &payments::Ctx) {
         Ok(Ok(intents)) => tracing::info!(intents, "handed over to the other replicas"),
         Ok(Err(error)) => tracing::warn!(%error, "nothing could be handed over; the leases will end"),
         Err(_) => tracing::warn!("the database did not take the handing over in time; the leases will end"),
-    }
-}
-
-async fn recover(ctx: &payments::Ctx) {
-    match payments::recover::run_once(ctx).await {
-        Ok(0) => {}
-        Ok(intents) => tracing::info!(intents, "recovery looked after intents that had no owner"),
-        Err(error) => tracing::warn!(%error, "recovery could not look for intents without an owner"),
-    }
-}
-
-async fn purge(ctx: &payments::Ctx) {
-    match payments::purge::run(ctx).await {
-        Ok(0) => {}
-        Ok(intents) => tracing::info!(intents, "purged the archived answers of intents that ended long ago"),
-        Err(error) => tracing::warn!(%error, "could not purge archived answers; they stay until the next run"),
-    }
-    match payments::order::by_key::purge(ctx).await {
-        Ok(0) => {}
-        Ok(keys) => tracing::info!(keys, "purged the archived answers to the making of orders"),
-        Err(error) => tracing::warn!(%error, "could not purge archived answers to the making of orders"),
     }
 }
 
@@ -276,6 +239,7 @@ impl ProviderRun {
 fn stripe(settings: &Settings, url: &Url) -> anyhow::Result<Stripe> {
     let mut config = StripeConfig::new(url.clone(), SecretKey::new(settings.provider_secret_key.expose()));
     config.request_timeout = settings.provider_timeout;
+    config.webhook_secrets.clone_from(&settings.webhook_secrets);
     config.connect_timeout = config.connect_timeout.min(settings.provider_timeout / 2);
     Stripe::new(&config).context("the provider's client")
 }

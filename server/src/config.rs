@@ -17,7 +17,12 @@ use std::{
 use clap::{Parser, Subcommand};
 use url::Url;
 
-use self::values::{address, connections, hours, log_filter, milliseconds, number, postgres_url, web_url};
+use payments::provider::stripe::WebhookSecret;
+
+use self::values::{
+    address, connections, hours, log_filter, milliseconds, number, postgres_url, publishable_key, web_url,
+    webhook_secrets,
+};
 use crate::guard::{GuardOptions, proxies::Proxies, rate::Rate};
 
 /// A checkout that charges exactly once.
@@ -69,6 +74,8 @@ pub struct Settings {
     pub provider_public_url: Option<Url>,
     /// `PAYONCE_PROVIDER_SECRET_KEY`.
     pub provider_secret_key: Secret,
+    /// `PAYONCE_WEBHOOK_SECRETS`: with which the provider signs its events; several while they are rotated.
+    pub webhook_secrets: Vec<WebhookSecret>,
     /// `PAYONCE_PROVIDER_PUBLISHABLE_KEY`.
     pub provider_publishable_key: String,
     /// `PAYONCE_PUBLIC_URL`: the shop's own address, for links that come back to it.
@@ -169,7 +176,8 @@ impl Settings {
             provider: reader.optional("PAYONCE_PROVIDER_URL", web_url).map_or(Provider::Sandbox, Provider::Url),
             provider_public_url: reader.optional("PAYONCE_PROVIDER_PUBLIC_URL", web_url),
             provider_secret_key: Secret(reader.text("PAYONCE_PROVIDER_SECRET_KEY")),
-            provider_publishable_key: reader.text("PAYONCE_PROVIDER_PUBLISHABLE_KEY"),
+            webhook_secrets: reader.optional("PAYONCE_WEBHOOK_SECRETS", webhook_secrets).unwrap_or_default(),
+            provider_publishable_key: reader.parsed("PAYONCE_PROVIDER_PUBLISHABLE_KEY", publishable_key),
             public_url: reader.optional("PAYONCE_PUBLIC_URL", web_url),
             site_root: PathBuf::from(reader.text("PAYONCE_SITE_ROOT")),
             shop_name: reader.text("PAYONCE_SHOP_NAME"),
@@ -229,6 +237,11 @@ const SETTINGS: &[Setting] = &[
     setting("PAYONCE_PROVIDER_URL", "", "the payment provider's API; unset: the sandbox, run by `serve` itself"),
     setting("PAYONCE_PROVIDER_PUBLIC_URL", "", "where browsers reach the provider, if elsewhere"),
     setting("PAYONCE_PROVIDER_SECRET_KEY", "sk_test_payonce", "the provider's secret key"),
+    setting(
+        "PAYONCE_WEBHOOK_SECRETS",
+        "",
+        "`whsec_…`, with which the provider signs its events; two while they are rotated",
+    ),
     setting("PAYONCE_PROVIDER_PUBLISHABLE_KEY", "pk_test_payonce", "the provider's publishable key"),
     setting("PAYONCE_PROVIDER_TIMEOUT_MS", "10000", "how long one call to the provider may take"),
     setting("PAYONCE_PAY_WAIT_MS", "10000", "how long a repeated Pay waits for the first one's outcome"),

@@ -26,6 +26,7 @@ pub mod ctx;
 pub mod pay;
 pub mod settle;
 
+pub mod inbox;
 pub mod notice;
 pub mod outcome;
 pub mod purge;

@@ -101,6 +101,13 @@ pub struct Limits {
     pub order_key_memory: Duration,
     /// How many archived answers of that kind one run of the purge drops: a statement of some milliseconds.
     pub order_key_purge_batch: i64,
+    /// How many kept events one run takes up: each may be a call to the provider, and they run side by side.
+    pub inbox_batch: i64,
+    /// Longest pause before an event is taken up again that could not be handled.
+    pub inbox_longest_pause: Duration,
+    /// For how long a handled event is remembered. Stripe delivers for three days, and lists events for thirty; what comes again
+    /// after that still finds the intent as it left it.
+    pub inbox_memory: Duration,
     /// Pause between two batched queries for intents that another replica runs.
     pub waiters_tick: Duration,
     /// How long a keyed statement is repeated after a fault of connection or concurrency, before the charge. Below what a
@@ -131,6 +138,9 @@ impl Default for Limits {
             purge_batch: 1_000,
             order_key_memory: Duration::from_hours(24),
             order_key_purge_batch: 1_000,
+            inbox_batch: 20,
+            inbox_longest_pause: Duration::from_mins(10),
+            inbox_memory: Duration::from_hours(30 * 24),
             waiters_tick: Duration::from_millis(75),
             statement_patience: Duration::from_secs(3),
             statement_tries: 40,

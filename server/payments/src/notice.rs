@@ -6,6 +6,7 @@
 
 use crate::{
     Ctx,
+    inbox::InboxNumber,
     intent::{self, Fact, ProvenNotCharged, Standing},
     pool::StoreError,
     provider::{ProviderCharge, ProviderPaymentIntentId},
@@ -24,7 +25,7 @@ pub enum Notice {
     Changed,
 }
 
-/// Takes in a notice. Returns where the intent stands that it concerns; `None`: no intent of ours confirms this payment intent.
+/// Takes in a notice; `event` is what brought it, which is marked in the commit of whatever it moves. Returns where the intent stands that it concerns; `None`: no intent of ours confirms this payment intent.
 ///
 /// # Errors
 /// When the database cannot answer. Taking in the same notice again is safe.
@@ -32,6 +33,7 @@ pub async fn take(
     ctx: &Ctx,
     payment_intent: &ProviderPaymentIntentId,
     notice: Notice,
+    event: Option<InboxNumber>,
 ) -> Result<Option<Standing>, StoreError> {
     let Some(intent) = intent::find_by_payment_intent(ctx, payment_intent).await? else { return Ok(None) };
     let fact = match notice {
@@ -42,5 +44,5 @@ pub async fn take(
             return Ok(Some(seen.unwrap_or(intent.standing)));
         }
     };
-    settle::apply(ctx, &Target::from(&intent), &fact).await.map(Some)
+    settle::apply(ctx, &Target { event, ..Target::from(&intent) }, &fact).await.map(Some)
 }

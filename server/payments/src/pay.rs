@@ -241,7 +241,7 @@ fn decide(reserved: Option<Reserved>, asked: &Reserving<'_>, lease_ends: Instant
         (found.fence.or(found.owner_fence.filter(|_| owned)), payment_intent.clone())
     {
         return Ok(Decision::Reserved(Lease {
-            target: Target { key, money: total, fence: Some(fence) },
+            target: Target { key, money: total, fence: Some(fence), event: None },
             payment_intent,
             ends: lease_ends,
         }));

@@ -111,7 +111,7 @@ async fn look(ctx: &Ctx, claim: &Claim, lease_ends: Instant) -> Result<Standing,
         | ProbeOutcome::Processing
         | ProbeOutcome::CannotTell(_)) => fact_of(seen),
     };
-    let target = Target { key: claim.key, money: claim.money, fence: Some(claim.fence) };
+    let target = Target { key: claim.key, money: claim.money, fence: Some(claim.fence), event: None };
     settle::apply(ctx, &target, &fact).await
 }
 

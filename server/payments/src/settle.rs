@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     Ctx,
+    inbox::InboxNumber,
     intent::{
         self, Effect, Fact, Intent, IntentKey, ProvenNotCharged, Standing, State,
         archive::{Archive, Archived, whole_seconds},
@@ -28,11 +29,13 @@ pub struct Target {
     pub money: Money,
     /// The fence of an executor, whose writes must fail once it has lost the intent. `None` for those who own nothing.
     pub fence: Option<i64>,
+    /// The event that told the fact, marked as handled in the commit of what it moves.
+    pub event: Option<InboxNumber>,
 }
 
 impl From<&Intent> for Target {
     fn from(intent: &Intent) -> Self {
-        Self { key: intent.key, money: intent.money, fence: None }
+        Self { key: intent.key, money: intent.money, fence: None, event: None }
     }
 }
 
@@ -95,7 +98,7 @@ async fn charged(ctx: &Ctx, target: &Target, charge: &ProviderCharge) -> Result<
     let paid_at = whole_seconds(charge.created.unwrap_or_else(|| ctx.clock.now()));
     let archive = Archive::of_charge(target.key.intent, charge.money, &charge.id, paid_at);
     let what = (&charge.id, charge.money, paid_at);
-    let run = || store::succeed(&ctx.pool, &target.key, target.fence, what, archive.answer());
+    let run = || store::succeed(&ctx.pool, target, what, archive.answer());
     match keyed(&ctx.limits, run).await {
         Ok(true) => {
             Ok(Some(Standing::Succeeded { charge: charge.id.clone(), paid_at, archive: Archived::Kept(archive) }))
@@ -126,7 +129,7 @@ async fn failed(
 ) -> Result<Option<Standing>, StoreError> {
     let next_offered = ctx.ids.intent();
     let failing = Failing { reason, answer: archive.answer(), next_offered, retires_payment_intent };
-    let failed_at = keyed(&ctx.limits, || store::fail(&ctx.pool, &target.key, target.fence, &failing)).await?;
+    let failed_at = keyed(&ctx.limits, || store::fail(&ctx.pool, target, &failing)).await?;
     Ok(failed_at.map(|failed_at| Standing::Failed { reason, failed_at, archive: Archived::Kept(archive.clone()) }))
 }
 
@@ -140,7 +143,7 @@ async fn stand(ctx: &Ctx, target: &Target, fact: &Fact) -> Result<Standing, Stor
             let paid_at = whole_seconds(charge.created.unwrap_or_else(|| ctx.clock.now()));
             let event = Archive::of_charge(target.key.intent, charge.money, &charge.id, paid_at);
             let payload = event.answer().body.clone();
-            let run = || store::book_late(&ctx.pool, &target.key, charge, paid_at, &payload);
+            let run = || store::book_late(&ctx.pool, target, charge, paid_at, &payload);
             keyed(&ctx.limits, run).await?;
             Ok(found.standing)
         }
@@ -149,7 +152,7 @@ async fn stand(ctx: &Ctx, target: &Target, fact: &Fact) -> Result<Standing, Stor
                 intent = %target.key, charge = %charge.id, agreed = ?found.money, reported = ?charge.money,
                 "the provider charged something else than agreed"
             );
-            keyed(&ctx.limits, || store::doubt_amount(&ctx.pool, &target.key, charge)).await?;
+            keyed(&ctx.limits, || store::doubt_amount(&ctx.pool, target, charge)).await?;
             let run = || store::rest(&ctx.pool, &ctx.limits, &target.key, target.fence);
             let state = keyed(&ctx.limits, run).await?;
             Ok(if state.as_deref() == Some(State::Unknown.as_str()) { Standing::Unknown } else { found.standing })

@@ -118,3 +118,26 @@ fn a_lease_is_longer_than_a_call_to_the_provider() {
     let text = problems(&[("PAYONCE_LEASE_MS", "2000"), ("PAYONCE_PROVIDER_TIMEOUT_MS", "2000")]);
     assert!(text.contains("PAYONCE_LEASE_MS (2000)") && text.contains("PAYONCE_PROVIDER_TIMEOUT_MS (2000)"), "{text}");
 }
+
+#[test]
+fn a_secret_key_is_never_taken_for_the_publishable_one() {
+    for secret in ["sk_live_abcdef", "rk_live_abcdef", "whsec_abcdefghijk"] {
+        let text = problems(&[("PAYONCE_PROVIDER_PUBLISHABLE_KEY", secret)]);
+        assert!(text.contains("PAYONCE_PROVIDER_PUBLISHABLE_KEY is a secret key") && !text.contains(secret), "{text}");
+    }
+    assert!(read(&[("PAYONCE_PROVIDER_PUBLISHABLE_KEY", "pk_live_abcdef")]).is_ok());
+}
+
+/// A secret in a slightly wrong form would make every delivery fail.
+#[test]
+fn b73_the_secrets_of_webhooks_are_checked_at_the_start() {
+    let two = read(&[("PAYONCE_WEBHOOK_SECRETS", "whsec_0123456789, whsec_9876543210\n")]).expect("two secrets");
+    assert_eq!(two.webhook_secrets.len(), 2);
+    assert!(read(&[("PAYONCE_WEBHOOK_SECRETS", "")]).expect("unset").webhook_secrets.is_empty());
+    for wrong in
+        ["0123456789abcdef", "whsec_", "Bearer whsec_0123456789", "whsec_0123456789,", "whsec_0123456789 whsec_1"]
+    {
+        let text = problems(&[("PAYONCE_WEBHOOK_SECRETS", wrong)]);
+        assert!(text.contains("PAYONCE_WEBHOOK_SECRETS must be") && !text.contains("0123456789"), "{wrong}: {text}");
+    }
+}

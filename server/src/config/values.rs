@@ -2,10 +2,22 @@
 
 use std::{net::SocketAddr, ops::RangeInclusive, str::FromStr as _, time::Duration};
 
+use payments::provider::stripe::WebhookSecret;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
 use super::Secret;
+
+/// Secrets that may be valid at once: two while one is rotated, and room for a mistake.
+const WEBHOOK_SECRETS_MAX: usize = 5;
+
+/// The key that every page shows. Never repeats a value that could be a secret one.
+pub fn publishable_key(text: &str) -> Result<String, String> {
+    if ["sk_", "rk_", "whsec_"].iter().any(|secret| text.starts_with(secret)) {
+        return Err("is a secret key: every page would show it; the publishable one begins with pk_".to_owned());
+    }
+    Ok(text.to_owned())
+}
 
 /// `ip:port`, or `localhost:port`, which is where people try things.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
@@ -62,4 +74,12 @@ pub fn log_filter(text: &str) -> Result<String, String> {
     EnvFilter::try_new(text)
         .map(|_filter| text.to_owned())
         .map_err(|error| format!("is {text:?}, which is no filter such as `info,payments=debug`: {error}"))
+}
+
+/// Secrets of the webhook endpoint, with commas between them. Never repeats them.
+pub fn webhook_secrets(text: &str) -> Result<Vec<WebhookSecret>, String> {
+    let secrets: Option<Vec<_>> = text.split(',').map(WebhookSecret::parse).collect();
+    secrets.filter(|secrets| secrets.len() <= WEBHOOK_SECRETS_MAX).ok_or_else(|| {
+        format!("must be one to {WEBHOOK_SECRETS_MAX} secrets that begin with whsec_, with commas between them")
+    })
 }

@@ -24,7 +24,7 @@ pub async fn read_whole(State(shop): State<Shop>, request: Request, next: Next) 
     // A chunked body may have been announced with a length as well, which a proxy in front may have believed: then what
     // follows it is not the request that it seems to be.
     let ends_clearly = !parts.headers.contains_key(header::TRANSFER_ENCODING);
-    let (mut response, whole) = match read(&parts, body, &shop.bounds).await {
+    let (mut response, whole) = match read(&parts, body, &shop.bounds, MAX_BODY_BYTES).await {
         Ok(body) => (next.run(Request::from_parts(parts, Body::from(body))).await, true),
         Err(error) => (refusal(&shop, parts.uri.path(), &error), false),
     };
@@ -34,13 +34,14 @@ pub async fn read_whole(State(shop): State<Shop>, request: Request, next: Next) 
     response
 }
 
-async fn read(parts: &Parts, body: Body, bounds: &Bounds) -> Result<Bytes, CheckoutError> {
+/// The body of a request, of at most `max` bytes.
+pub(super) async fn read(parts: &Parts, body: Body, bounds: &Bounds, max: usize) -> Result<Bytes, CheckoutError> {
     let declared = parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    if declared.is_some_and(|bytes: usize| bytes > MAX_BODY_BYTES) {
+    if declared.is_some_and(|bytes: usize| bytes > max) {
         return Err(CheckoutError::TooLarge);
     }
     tokio::select! {
-        read = timeout(bounds.body_wait, to_bytes(body, MAX_BODY_BYTES)) => match read {
+        read = timeout(bounds.body_wait, to_bytes(body, max)) => match read {
             Ok(Ok(bytes)) => Ok(bytes),
             Ok(Err(_)) if declared.is_none() => Err(CheckoutError::TooLarge),
             // Shorter than declared: whoever sent it is gone.

@@ -12,6 +12,7 @@ mod pay;
 mod request;
 mod rpc;
 mod security;
+mod webhooks;
 
 use app::port::CheckoutPort;
 use axum::{
@@ -47,6 +48,7 @@ pub fn router(shop: Shop) -> Router {
         .layer(middleware::from_fn(security::never_store))
         .merge(api::router())
         .merge(files::router(&shop))
+        .route("/webhooks/stripe", post(webhooks::receive))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/version", get(health::version))

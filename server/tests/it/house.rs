@@ -12,7 +12,7 @@ use payments::{
     limits::Limits,
     provider::{
         Provider,
-        stripe::{SecretKey, Stripe, StripeConfig},
+        stripe::{SecretKey, Stripe, StripeConfig, WebhookSecret},
     },
 };
 use reqwest::{Client, Response, StatusCode, header};
@@ -33,6 +33,7 @@ use url::Url;
 
 pub const GOOD_CARD: &str = "pm_card_visa";
 pub const SECRET_KEY: &str = "sk_test_house";
+pub const WEBHOOK_SECRET: &str = "whsec_of_the_house";
 
 /// How long a test waits for something that must happen, before it fails. Generous: slow machines are no fault.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -372,6 +373,7 @@ impl Replica {
         let mut config = StripeConfig::new(provider.clone(), SecretKey::new(SECRET_KEY));
         config.request_timeout = plan.provider_timeout;
         config.connect_timeout = plan.provider_timeout / 2;
+        config.webhook_secrets = vec![WebhookSecret::parse(WEBHOOK_SECRET).unwrap()];
         let limits = Limits {
             pay_wait: plan.pay_wait,
             lease: plan.lease,

@@ -26,3 +26,4 @@ mod security;
 mod slow_clients;
 mod stopping;
 mod tidy;
+mod webhooks;

@@ -11,11 +11,12 @@ use std::{
 };
 
 use async_trait::async_trait;
+use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::{
-    CardSessionOutcome, ConfirmOutcome, ConfirmRequest, CreateOutcome, NewPaymentIntent, NotSentReason, ProbeOutcome,
-    Provider, ProviderPaymentIntentId, UnknownReason,
+    CardSessionOutcome, ConfirmOutcome, ConfirmRequest, CreateOutcome, EventRefused, NewPaymentIntent, NotSentReason,
+    ProbeOutcome, Provider, ProviderEvent, ProviderPaymentIntentId, UnknownReason,
 };
 
 /// Bounds of a breaker.
@@ -254,6 +255,10 @@ impl<P: Provider> Provider for Breaker<P> {
             CardSessionOutcome::Unavailable => Health::Untold,
         });
         outcome
+    }
+
+    fn open_event(&self, signature: &str, body: &[u8], now: OffsetDateTime) -> Result<ProviderEvent, EventRefused> {
+        self.provider.open_event(signature, body, now)
     }
 }
 

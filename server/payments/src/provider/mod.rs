@@ -1,4 +1,5 @@
-//! The payment provider as the domain sees it: a trait of six calls that return outcomes.
+//! The payment provider as the domain sees it: a trait of calls that return outcomes, and of the reading of what it
+//! tells unasked.
 //!
 //! Promise: no method returns a `Result`, so nobody can `?` past a charge that may have happened. Each outcome says what is
 //! *known*: yes, no, or not known. Silence, a broken answer and everything else that nobody thought of is `Unknown`
@@ -7,6 +8,7 @@
 
 pub mod breaker;
 pub mod decline;
+pub mod event;
 pub mod ids;
 pub mod stripe;
 
@@ -17,6 +19,7 @@ use time::OffsetDateTime;
 
 pub use self::{
     decline::{Decline, DeclineReason},
+    event::{EventRefused, ProviderEvent},
     ids::{ContinueUrl, InvalidProviderId, PaymentMethodToken, ProviderChargeId, ProviderPaymentIntentId},
 };
 use crate::money::Money;
@@ -42,6 +45,15 @@ pub trait Provider: Send + Sync + 'static {
 
     /// Exchanges the card session of a page without scripts for the payment method that its form made.
     async fn card_session(&self, id: &str) -> CardSessionOutcome;
+
+    /// Proves that a message comes from the provider, by the signature over its raw bytes and by its age, and reads it. Asks
+    /// nobody. A provider that tells nothing unasked refuses all.
+    ///
+    /// # Errors
+    /// See [`EventRefused`].
+    fn open_event(&self, _signature: &str, _body: &[u8], _now: OffsetDateTime) -> Result<ProviderEvent, EventRefused> {
+        Err(EventRefused::NotExpected)
+    }
 }
 
 /// What a payment intent is created from.
@@ -137,6 +149,14 @@ pub struct ProviderCharge {
     pub money: Money,
     /// When, by the provider's clock in whole seconds; absent where the answer names the charge by its id only.
     pub created: Option<OffsetDateTime>,
+}
+
+impl ProviderCharge {
+    /// The same, with this time where the provider told none.
+    #[must_use]
+    pub fn at(self, time: OffsetDateTime) -> Self {
+        Self { created: self.created.or(Some(time)), ..self }
+    }
 }
 
 /// What became of a card session.

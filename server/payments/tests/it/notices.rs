@@ -42,7 +42,7 @@ async fn b63_a_notice_that_overtakes_the_answer_settles_and_wakes_who_waits(pool
     let charge = charge_of(&provider).await;
     let second = runs.tasks.spawn(async move { pay_with(&second, &of_second, intent).await });
 
-    let standing = notice::take(&hears, payment_intent(&order), Notice::Charged(charge.clone())).await.unwrap();
+    let standing = notice::take(&hears, payment_intent(&order), Notice::Charged(charge.clone()), None).await.unwrap();
     let archived = standing.unwrap().archive().unwrap().kept().unwrap().answer().clone();
     let first = first.await.unwrap().unwrap();
     let second = second.await.unwrap().unwrap();
@@ -72,7 +72,7 @@ async fn b64_old_news_of_a_failed_try_lower_nothing(pool: PgPool) {
     assert_eq!(pay_with(&ctx, &order, paid).await.unwrap().answer.status, 200);
 
     for _ in 0..3 {
-        let standing = notice::take(&ctx, payment_intent(&order), Notice::Changed).await.unwrap().unwrap();
+        let standing = notice::take(&ctx, payment_intent(&order), Notice::Changed, None).await.unwrap().unwrap();
         assert!(matches!(standing, Standing::Succeeded { .. }));
     }
     assert_eq!(state_of(&pool, declined).await.as_deref(), Some("failed"));
@@ -98,7 +98,7 @@ async fn fault_w2_fifty_copies_of_a_notice_have_one_effect(pool: PgPool) {
 
     let copies = (0..50).map(|copy| {
         let (ctx, charge) = (&replicas[copy % 2], charge.clone());
-        notice::take(ctx, payment_intent(&order), Notice::Charged(charge))
+        notice::take(ctx, payment_intent(&order), Notice::Charged(charge), None)
     });
     for standing in futures::future::join_all(copies).await {
         assert!(matches!(standing.unwrap(), Some(Standing::Succeeded { .. })));
@@ -116,6 +116,6 @@ async fn a_notice_about_nothing_of_ours_changes_nothing(pool: PgPool) {
     let ctx = replica(&pool, &provider);
     let stranger = ProviderPaymentIntentId::parse("pi_of_somebody_else").unwrap();
 
-    assert_eq!(notice::take(&ctx, &stranger, Notice::Cancelled).await.unwrap(), None);
+    assert_eq!(notice::take(&ctx, &stranger, Notice::Cancelled, None).await.unwrap(), None);
     assert_eq!(count(&pool, "select count(*) from intents").await, 0);
 }

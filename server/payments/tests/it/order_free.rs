@@ -96,7 +96,7 @@ async fn after(ctx: &[Ctx; 2], pool: &PgPool, provider: &Fake, said: &[Said]) ->
         async move { pay_with(&ctx, &order, intent).await }
     });
     eventually("it is reserved", || async { state_of(pool, intent).await }).await;
-    let target = Target { key: IntentKey::pay(order.id, intent), money: order.total, fence: None };
+    let target = Target { key: IntentKey::pay(order.id, intent), money: order.total, fence: None, event: None };
     for (nth, said) in said.iter().enumerate() {
         settle::apply(&ctx[nth % 2], &target, &fact(*said, &order)).await.unwrap();
     }

@@ -39,7 +39,7 @@ fn left_alone(pool: &PgPool, provider: &Arc<Fake>) -> Ctx {
 
 async fn tell(ctx: &Ctx, order: &Order, news: Notice) -> Option<Standing> {
     let payment_intent = order.provider_payment_intent.as_ref().unwrap();
-    notice::take(ctx, payment_intent, news).await.unwrap()
+    notice::take(ctx, payment_intent, news, None).await.unwrap()
 }
 
 fn charge_of(provider: &Fake, order: &Order) -> ProviderCharge {

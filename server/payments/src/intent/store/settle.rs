@@ -13,6 +13,7 @@ use crate::{
     money::Money,
     pool::Pool,
     provider::{ContinueUrl, DeclineReason, ProviderCharge, ProviderChargeId},
+    settle::Target,
 };
 
 fn status(answer: &Answer) -> i16 {
@@ -24,11 +25,11 @@ fn status(answer: &Answer) -> i16 {
 /// The charge's money is part of the guard, so that another amount than agreed never passes for a payment.
 pub(crate) async fn succeed(
     pool: &Pool,
-    key: &IntentKey,
-    fence: Option<i64>,
+    target: &Target,
     charged: (&ProviderChargeId, Money, OffsetDateTime),
     answer: &Answer,
 ) -> Result<bool, sqlx::Error> {
+    let Target { key, fence, event, .. } = target;
     let (charge, money, paid_at) = charged;
     let moved = sqlx::query_scalar!(
         r#"with moved as (
@@ -67,12 +68,17 @@ pub(crate) async fn succeed(
             select 'second_charge', m.operation, m.order_id, m.id, $5, m.amount_minor, m.currency, $10, $11
             from moved m
             where not exists (select from paid)
+        ),
+        handled as (
+            update inbox_events
+            set handled_at = now(), effect = 'applied'
+            where number = $12 and handled_at is null and exists (select from moved)
         )
         select count(*) as "moved!" from moved"#,
         key.operation.as_str(),
         key.order.as_uuid(),
         key.intent.as_uuid(),
-        fence,
+        *fence,
         charge.as_str(),
         paid_at,
         status(answer),
@@ -80,6 +86,7 @@ pub(crate) async fn succeed(
         &answer.body[..],
         money.minor,
         money.currency.code(),
+        event.map(|event| event.0),
     )
     .fetch_one(pool)
     .await?;
@@ -99,10 +106,10 @@ pub(crate) struct Failing<'a> {
 /// Not paid: intent, archive, the next offered UUID and the event. Returns when it failed, if it moved.
 pub(crate) async fn fail(
     pool: &Pool,
-    key: &IntentKey,
-    fence: Option<i64>,
+    target: &Target,
     failing: &Failing<'_>,
 ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
+    let Target { key, fence, event, .. } = target;
     sqlx::query_scalar!(
         r#"with moved as (
             update intents
@@ -129,18 +136,24 @@ pub(crate) async fn fail(
             insert into outbox_events (kind, operation, order_id, intent_id, payload)
             select 'intent_failed', m.operation, m.order_id, m.id, $8
             from moved m
+        ),
+        handled as (
+            update inbox_events
+            set handled_at = now(), effect = 'applied'
+            where number = $11 and handled_at is null and exists (select from moved)
         )
         select finished_at as "finished_at!" from moved"#,
         key.operation.as_str(),
         key.order.as_uuid(),
         key.intent.as_uuid(),
-        fence,
+        *fence,
         failing.reason.as_str(),
         status(failing.answer),
         failing.answer.content_type.as_ref(),
         &failing.answer.body[..],
         failing.next_offered.as_uuid(),
         failing.retires_payment_intent,
+        event.map(|event| event.0),
     )
     .fetch_optional(pool)
     .await
@@ -205,9 +218,13 @@ pub(crate) async fn rest(
 }
 
 /// Another amount or currency than agreed: told once, booked nowhere.
-pub(crate) async fn doubt_amount(pool: &Pool, key: &IntentKey, charge: &ProviderCharge) -> Result<(), sqlx::Error> {
+pub(crate) async fn doubt_amount(pool: &Pool, target: &Target, charge: &ProviderCharge) -> Result<(), sqlx::Error> {
+    let Target { key, event, .. } = target;
     sqlx::query!(
-        "insert into discrepancies (
+        "with handled as (
+            update inbox_events set handled_at = now(), effect = 'applied' where number = $7 and handled_at is null
+        )
+        insert into discrepancies (
             kind, operation, order_id, intent_id, charge,
             expected_minor, expected_currency, reported_minor, reported_currency
         )
@@ -221,6 +238,7 @@ pub(crate) async fn doubt_amount(pool: &Pool, key: &IntentKey, charge: &Provider
         charge.id.as_str(),
         charge.money.minor,
         charge.money.currency.code(),
+        event.map(|event| event.0),
     )
     .execute(pool)
     .await?;
@@ -231,11 +249,12 @@ pub(crate) async fn doubt_amount(pool: &Pool, key: &IntentKey, charge: &Provider
 /// the amount is the order's. The archived answer stays. A charge that is booked already is no news.
 pub(crate) async fn book_late(
     pool: &Pool,
-    key: &IntentKey,
+    target: &Target,
     charge: &ProviderCharge,
     paid_at: OffsetDateTime,
     payload: &[u8],
 ) -> Result<(), sqlx::Error> {
+    let Target { key, event, .. } = target;
     sqlx::query!(
         "with subject as (
             select operation, order_id, id, state, amount_minor, currency, email
@@ -268,6 +287,11 @@ pub(crate) async fn book_late(
             from subject s
             where o.id = s.order_id and o.state <> 'paid' and o.amount_minor = $5 and o.currency = $6
             returning o.id
+        ),
+        handled as (
+            update inbox_events
+            set handled_at = now(), effect = 'applied'
+            where number = $9 and handled_at is null and exists (select from subject)
         )
         insert into outbox_events (kind, operation, order_id, intent_id, payload)
         select 'order_paid_late', s.operation, s.order_id, s.id, $8
@@ -282,6 +306,7 @@ pub(crate) async fn book_late(
         charge.money.currency.code(),
         paid_at,
         payload,
+        event.map(|event| event.0),
     )
     .execute(pool)
     .await?;

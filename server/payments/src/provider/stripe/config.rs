@@ -6,6 +6,8 @@ use std::{fmt, time::Duration};
 
 use url::Url;
 
+use super::webhook::WebhookSecret;
+
 /// The whole call, from the first look for a connection to the last byte of the answer. Stripe answers most confirms within
 /// two seconds and gives banks longer; ten seconds are what a customer waits before the page says "not known yet".
 pub const REQUEST_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
@@ -33,6 +35,11 @@ impl SecretKey {
     pub(super) fn expose(&self) -> &str {
         &self.0
     }
+
+    /// Whether it moves real money: Stripe's own and restricted keys say so in their beginning.
+    pub(super) fn is_live(&self) -> bool {
+        self.0.starts_with("sk_live_") || self.0.starts_with("rk_live_")
+    }
 }
 
 impl fmt::Debug for SecretKey {
@@ -55,6 +62,8 @@ pub struct StripeConfig {
     pub idle_timeout: Duration,
     /// Whether the provider counts a few currencies in other units than ISO 4217 does, as Stripe does; see `units.rs`.
     pub zero_decimal_exceptions: bool,
+    /// Secrets with which events may be signed; several while they are rotated, none where no events are expected.
+    pub webhook_secrets: Vec<WebhookSecret>,
 }
 
 impl StripeConfig {
@@ -68,6 +77,7 @@ impl StripeConfig {
             idle_connections_max: IDLE_CONNECTIONS_MAX_DEFAULT,
             idle_timeout: IDLE_TIMEOUT_DEFAULT,
             zero_decimal_exceptions: true,
+            webhook_secrets: Vec::new(),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! `Debug`, an error or a log.
 //!
 //! `http` brings bytes there and back, `wire` reads them, `classify` and `declines` are the tables that say what they prove,
-//! `outcomes` puts these together, and `units` translates amounts.
+//! `outcomes` puts these together, `units` translates amounts, and `webhook` proves and reads what it sends unasked.
 
 mod classify;
 mod config;
@@ -13,6 +13,7 @@ mod declines;
 mod http;
 mod outcomes;
 mod units;
+mod webhook;
 mod wire;
 
 #[cfg(test)]
@@ -21,19 +22,23 @@ mod tests;
 use std::fmt;
 
 use async_trait::async_trait;
+use time::OffsetDateTime;
 use url::form_urlencoded;
 
-pub use self::config::{
-    CONNECT_TIMEOUT_DEFAULT, IDLE_CONNECTIONS_MAX_DEFAULT, IDLE_TIMEOUT_DEFAULT, REQUEST_TIMEOUT_DEFAULT, SecretKey,
-    StripeConfig, StripeConfigError,
+pub use self::{
+    config::{
+        CONNECT_TIMEOUT_DEFAULT, IDLE_CONNECTIONS_MAX_DEFAULT, IDLE_TIMEOUT_DEFAULT, REQUEST_TIMEOUT_DEFAULT,
+        SecretKey, StripeConfig, StripeConfigError,
+    },
+    webhook::WebhookSecret,
 };
 use self::{
     http::{Form, Http},
     units::Units,
 };
 use super::{
-    CardSessionOutcome, ConfirmOutcome, ConfirmRequest, CreateOutcome, NewPaymentIntent, ProbeOutcome, Provider,
-    ProviderPaymentIntentId, ids::is_id,
+    CardSessionOutcome, ConfirmOutcome, ConfirmRequest, CreateOutcome, EventRefused, NewPaymentIntent, ProbeOutcome,
+    Provider, ProviderEvent, ProviderPaymentIntentId, ids::is_id,
 };
 
 /// Asks for the charge itself instead of its id, so that one answer tells its amount and its time.
@@ -43,6 +48,9 @@ const EXPAND_CHARGE: (&str, &str) = ("expand[]", "latest_charge");
 pub struct Stripe {
     http: Http,
     units: Units,
+    /// Whether the secret key moves real money.
+    live: bool,
+    webhook_secrets: Vec<WebhookSecret>,
 }
 
 impl Stripe {
@@ -51,7 +59,12 @@ impl Stripe {
     /// # Errors
     /// When a setting cannot work; the error names it and never shows it.
     pub fn new(config: &StripeConfig) -> Result<Self, StripeConfigError> {
-        Ok(Self { http: Http::new(config)?, units: Units { exceptions: config.zero_decimal_exceptions } })
+        Ok(Self {
+            http: Http::new(config)?,
+            units: Units { exceptions: config.zero_decimal_exceptions },
+            live: config.secret_key.is_live(),
+            webhook_secrets: config.webhook_secrets.clone(),
+        })
     }
 }
 
@@ -119,5 +132,10 @@ impl Provider for Stripe {
             return CardSessionOutcome::Missing;
         }
         outcomes::card_session(self.http.get(&["card_sessions", id], &[]).await)
+    }
+
+    fn open_event(&self, signature: &str, body: &[u8], now: OffsetDateTime) -> Result<ProviderEvent, EventRefused> {
+        webhook::prove(&self.webhook_secrets, signature, body, now)?;
+        webhook::open(body, now, self.live, self.units).ok_or(EventRefused::Unreadable)
     }
 }

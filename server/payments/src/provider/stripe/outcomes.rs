@@ -192,27 +192,39 @@ fn read_payment_intent(reply: &Reply) -> Option<PaymentIntent> {
 
 /// The charge of a payment intent that succeeded. All that the answer says of the money has to agree: one that contradicts
 /// itself was damaged, and a probe will get another. Money that agrees and is wrong is a fact, for the caller to judge.
-fn charge(payment_intent: &PaymentIntent, units: Units) -> Option<ProviderCharge> {
+pub(super) fn charge(payment_intent: &PaymentIntent, units: Units) -> Option<ProviderCharge> {
     let PaymentIntent { amount, ref currency, .. } = *payment_intent;
-    if payment_intent.amount_received.is_some_and(|received| received != amount) {
+    let is_whole = payment_intent.status == Status::Succeeded
+        && payment_intent.object == "payment_intent"
+        && payment_intent.amount_received.is_none_or(|received| received == amount);
+    if !is_whole {
         return None;
     }
-    let (id, created) = match payment_intent.latest_charge.as_ref()? {
-        LatestCharge::Id(id) => (id, None),
+    let id = match payment_intent.latest_charge.as_ref()? {
+        LatestCharge::Id(id) => id,
         LatestCharge::Expanded(charge) => {
-            let agrees = charge.status == "succeeded"
-                && charge.amount == amount
-                && charge.amount_captured.is_none_or(|captured| captured == amount)
+            let agrees = charge.amount == amount
                 && charge.currency == *currency
                 && charge.payment_intent.as_ref().is_none_or(|id| *id == payment_intent.id);
-            if !agrees {
-                return None;
-            }
-            (&charge.id, Some(OffsetDateTime::from_unix_timestamp(charge.created).ok()?))
+            return agrees.then(|| whole_charge(charge, units)).flatten();
         }
     };
     let money = units.incoming(amount, currency)?;
-    Some(ProviderCharge { id: ProviderChargeId::parse(id).ok()?, money, created })
+    Some(ProviderCharge { id: ProviderChargeId::parse(id).ok()?, money, created: None })
+}
+
+/// A charge that tells all of itself: taken whole, and when.
+pub(super) fn whole_charge(charge: &wire::Charge, units: Units) -> Option<ProviderCharge> {
+    let is_whole =
+        charge.status == "succeeded" && charge.amount_captured.is_none_or(|captured| captured == charge.amount);
+    if !is_whole {
+        return None;
+    }
+    Some(ProviderCharge {
+        id: ProviderChargeId::parse(&charge.id).ok()?,
+        money: units.incoming(charge.amount, &charge.currency)?,
+        created: Some(OffsetDateTime::from_unix_timestamp(charge.created).ok()?),
+    })
 }
 
 fn bank_page(payment_intent: &PaymentIntent) -> Option<ContinueUrl> {

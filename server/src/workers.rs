@@ -1,0 +1,74 @@
+//! What a replica does beside answering: it finishes what others left, takes up events, and forgets what is old. Replicas do
+//! this side by side; each step is bounded, and one that fails is tried again at its next turn.
+
+use std::{future::Future, time::Duration};
+
+use payments::Ctx;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::worker;
+
+/// How often expired leases are looked for: an intent whose server died is finished this much later.
+const RECOVERY_PAUSE: Duration = Duration::from_secs(1);
+/// How often events are looked for that were kept and not handled, as after a crash. The provider delivers again only later.
+const INBOX_PAUSE: Duration = Duration::from_secs(2);
+/// How often what is old is looked for. It is kept for hours, so that a minute more is nothing.
+const PURGE_PAUSE: Duration = Duration::from_mins(1);
+
+/// Starts them all. Each ends when `stop` is cancelled, after the step that it is at.
+pub fn start(ctx: &Ctx, stop: &CancellationToken) -> Vec<(&'static str, JoinHandle<()>)> {
+    vec![
+        ("recovery", repeat("recovery", RECOVERY_PAUSE, ctx, stop, recover)),
+        ("the inbox", repeat("inbox", INBOX_PAUSE, ctx, stop, take_up_events)),
+        ("the purge", repeat("purge", PURGE_PAUSE, ctx, stop, purge)),
+    ]
+}
+
+fn repeat<F>(
+    name: &'static str,
+    pause: Duration,
+    ctx: &Ctx,
+    stop: &CancellationToken,
+    step: fn(Ctx) -> F,
+) -> JoinHandle<()>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let ctx = ctx.clone();
+    worker::repeat(name, pause, stop.clone(), move || step(ctx.clone()))
+}
+
+async fn recover(ctx: Ctx) {
+    match payments::recover::run_once(&ctx).await {
+        Ok(0) => {}
+        Ok(intents) => tracing::info!(intents, "recovery looked after intents that had no owner"),
+        Err(error) => tracing::warn!(%error, "recovery could not look for intents without an owner"),
+    }
+}
+
+async fn take_up_events(ctx: Ctx) {
+    match payments::inbox::run_once(&ctx).await {
+        Ok(0) => {}
+        Ok(events) => tracing::info!(events, "took up events whose handling had not ended"),
+        Err(error) => tracing::warn!(%error, "could not look for events that wait"),
+    }
+}
+
+async fn purge(ctx: Ctx) {
+    match payments::purge::run(&ctx).await {
+        Ok(0) => {}
+        Ok(intents) => tracing::info!(intents, "purged the archived answers of intents that ended long ago"),
+        Err(error) => tracing::warn!(%error, "could not purge archived answers; they stay until the next run"),
+    }
+    match payments::order::by_key::purge(&ctx).await {
+        Ok(0) => {}
+        Ok(keys) => tracing::info!(keys, "purged the archived answers to the making of orders"),
+        Err(error) => tracing::warn!(%error, "could not purge archived answers to the making of orders"),
+    }
+    match payments::inbox::purge(&ctx).await {
+        Ok(0) => {}
+        Ok(events) => tracing::info!(events, "forgot events that were handled long ago"),
+        Err(error) => tracing::warn!(%error, "could not forget old events"),
+    }
+}
