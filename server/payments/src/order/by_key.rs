@@ -56,10 +56,12 @@ impl LineName {
     /// Parses a name; spaces around it are dropped.
     ///
     /// # Errors
-    /// When nothing is left, or it is too long, or has control characters.
+    /// When nothing can be seen of it, or it is too long, or has characters that hide or turn what stands beside them.
     pub fn parse(text: &str) -> Result<Self, InvalidId> {
         let text = text.trim();
-        let fits = (1..=MAX_LINE_NAME_BYTES).contains(&text.len()) && !text.chars().any(char::is_control);
+        let fits = (1..=MAX_LINE_NAME_BYTES).contains(&text.len())
+            && !text.chars().any(|letter| letter.is_control() || deceives(letter))
+            && !text.chars().all(joins);
         if fits { Ok(Self(text.to_owned())) } else { Err(InvalidId { kind: "name of a line" }) }
     }
 
@@ -67,6 +69,16 @@ impl LineName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Line and paragraph separators, and what turns the direction of other text or stands invisibly in it.
+fn deceives(letter: char) -> bool {
+    matches!(letter, '\u{ad}' | '\u{200b}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Invisible alone, and needed between letters: joiners of Indic and Arabic words and of pictures, marks of direction.
+fn joins(letter: char) -> bool {
+    matches!(letter, '\u{200c}'..='\u{200f}' | ' ')
 }
 
 /// What a program asks for.

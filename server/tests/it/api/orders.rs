@@ -231,3 +231,20 @@ async fn bodies_that_cannot_be_read_make_nothing(db: PgPool) {
     program.post(ORDERS, &uuid(), &large).await.assert_problem(413, "too-large");
     assert_eq!(house.count("select count(*) from orders").await, 0);
 }
+
+/// A line is what the payer reads before Pay: nothing in it may hide, or turn the text beside it around.
+#[sqlx::test(migrator = "payments::MIGRATOR")]
+async fn names_that_hide_or_turn_text_are_refused(db: PgPool) {
+    let house = House::new(db).await;
+    let program = Program::new(&house).await;
+    let named = |name: &str| json!({"currency": "EUR", "lines": [{"name": name, "unit_amount": 100, "quantity": 1}]});
+    for name in
+        ["", " ", "\u{200b}", "\u{feff}", "\u{200f}\u{200e}", "a\u{202e}b", "a\u{2028}b", "a\u{2066}b", "a\u{7}b"]
+    {
+        let refused = program.post("/api/v1/orders", &uuid(), &named(name)).await;
+        assert_eq!(refused.assert_problem(422, "invalid-field")["field"], "lines[0].name", "{name:?}");
+    }
+    for name in ["Gift wrapping", "می\u{200c}خواهم", "👩\u{200d}🚀", "日本"] {
+        assert_eq!(program.post("/api/v1/orders", &uuid(), &named(name)).await.status, 201, "{name:?}");
+    }
+}

@@ -391,3 +391,18 @@ async fn b108_a_total_that_the_provider_does_not_take_is_told_before_pay(db: PgP
     assert_eq!(house.count("select count(*) from intents").await, 0);
     house.assert_books_balance().await;
 }
+
+/// What can be no amount is a fault of the request, not a price that changed.
+#[sqlx::test(migrator = "payments::MIGRATOR")]
+async fn an_amount_that_is_none_is_refused_as_a_field(db: PgPool) {
+    let house = House::new(db).await;
+    let program = Program::new(&house).await;
+    let order = program.order("mug").await;
+    for amount in [0, -820, 100_000_000_000_i64, i64::MIN] {
+        let mut body = good_payment(&order);
+        body["amount"] = json!(amount);
+        let refused = program.pay(&order, &uuid(), &body).await;
+        assert_eq!(refused.assert_problem(422, "invalid-field")["field"], "amount", "{amount}");
+    }
+    assert_eq!(house.count("select count(*) from intents").await, 0);
+}

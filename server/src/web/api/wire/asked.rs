@@ -47,7 +47,7 @@ pub struct ProductLineBody {
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FreeLineBody {
-    /// As customers read it; at most 200 bytes, no control characters.
+    /// As customers read it; at most 200 bytes, no characters that control, hide or turn text.
     #[schema(min_length = 1, max_length = 200, example = "Gift wrapping")]
     pub name: String,
     /// Price of one piece, in minor units.
@@ -125,7 +125,7 @@ impl NewLineBody {
             }
             Self::Free(FreeLineBody { name, unit_amount, quantity }) => {
                 let odd = || {
-                    let rule = "A name has 1 to 200 bytes and no control characters.";
+                    let rule = "A name has 1 to 200 bytes, something to see, and no control characters.";
                     Problem::field(format!("lines[{place}].name"), rule)
                 };
                 if !(1..=payments::limits::MAX_AMOUNT_MINOR).contains(&unit_amount) {
@@ -176,6 +176,10 @@ impl PaymentBody {
             .ok()
             .filter(|token| token.expose().starts_with("pm_"))
             .ok_or_else(|| Problem::field("payment_method", "This is no payment method of the provider's."))?;
+        if !(1..=payments::limits::MAX_AMOUNT_MINOR).contains(&self.amount) {
+            let rule = "An amount is at least 1, and has at most eleven digits, in minor units.";
+            return Err(Problem::field("amount", rule));
+        }
         let replaces = self.replaces.as_deref().map(IntentId::parse).transpose();
         Ok(Payment {
             payment_method,
