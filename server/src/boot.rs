@@ -32,7 +32,7 @@ use crate::{
     open_files,
     serve::{self, Bounds},
     shop::{Fittings, ProviderAddress, Shop, Site},
-    web, worker, workers,
+    upkeep, web, worker,
 };
 
 /// How long, after the time to stop is over, the database may take for the last words: handing over, and goodbye.
@@ -103,15 +103,15 @@ async fn serve_with_database(settings: &Settings, database: &DatabaseRun, stop: 
     let listener = listen(settings.addr, "PAYONCE_ADDR")?;
     tracing::info!("shop on http://{}", listener.local_addr()?);
 
-    let workers = workers::start(&ctx, &stop.begun);
+    let upkeep = upkeep::start(&ctx, &stop.begun);
     let deadline = serve_until(listener, shop, settings, &stop).await?;
 
     ctx.tasks.close();
     if !within(deadline, &stop, "payments in flight, which are handed over", ctx.tasks.wait()).await {
         hand_over(&ctx).await;
     }
-    for (name, worker) in workers {
-        within(deadline, &stop, name, worker).await;
+    for (name, work) in upkeep {
+        within(deadline, &stop, name, work).await;
     }
     provider.stop().await;
     // Hurry is no reason to leave sessions behind in the database; this wait is short.

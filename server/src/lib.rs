@@ -14,4 +14,4 @@ pub mod shop;
 pub mod telemetry;
 pub mod web;
 pub mod worker;
-mod workers;
+mod upkeep;
