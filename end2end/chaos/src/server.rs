@@ -24,6 +24,8 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
+use crate::until;
+
 /// How long a start may take, with a recovery before it.
 const START_SECONDS_MAX: Duration = Duration::from_secs(30);
 /// How long the end may take after a signal that orders it.
@@ -117,6 +119,22 @@ impl Server {
     pub async fn kill(&mut self) -> anyhow::Result<()> {
         let mut running = self.running.take().context("the server does not run")?;
         running.postmaster.kill().await.context("the postmaster cannot be killed")
+    }
+
+    /// SIGKILL to all of its processes, and waits until none is left: none of them learns of another's end. They should stand
+    /// still, so that none is being born.
+    ///
+    /// # Errors
+    /// When it does not run, or one does not end.
+    pub async fn kill_all(&mut self) -> anyhow::Result<()> {
+        let children = children(self.pid()?)?;
+        children.iter().try_for_each(|child| signal(*child, Signal::KILL))?;
+        self.kill().await?;
+        until("all its processes have ended", STOP_SECONDS_MAX, || async {
+            Ok(!children.iter().any(|child| is_running(*child)))
+        })
+        .await?;
+        Ok(())
     }
 
     /// Stops it at once without writing anything out, as a crash of the machine would, but for the files.
@@ -267,15 +285,25 @@ fn signal(pid: Pid, signal: Signal) -> anyhow::Result<()> {
     }
 }
 
-/// The processes whose parent this is: `pid (name) state parent …`, where a name may hold blanks and brackets.
+/// State and parent of a process, of `pid (name) state parent …`, where a name may hold blanks and brackets.
+fn stat(pid: Pid) -> Option<(String, i32)> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    let mut words = stat.rsplit_once(')')?.1.split_whitespace();
+    Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
+}
+
+/// Whether it can still do anything; one that has ended may wait for its parent to notice.
+fn is_running(pid: Pid) -> bool {
+    stat(pid).is_some_and(|(state, _)| !matches!(state.as_str(), "Z" | "X"))
+}
+
+/// The processes whose parent this is.
 fn children(parent: Pid) -> anyhow::Result<Vec<Pid>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
         let Some(pid) = name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw) else { continue };
-        let Ok(stat) = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())) else { continue };
-        let of = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
-        if of == Some(parent.as_raw_nonzero().get()) {
+        if stat(pid).is_some_and(|(_, of)| of == parent.as_raw_nonzero().get()) {
             found.push(pid);
         }
     }

@@ -8,6 +8,8 @@
 mod disk;
 mod failover;
 mod gone;
+#[cfg(target_os = "linux")]
+mod power;
 mod stand;
 
 use std::{process::ExitCode, time::Duration};
@@ -24,6 +26,8 @@ type Case = (&'static str, fn() -> BoxFuture<'static, anyhow::Result<String>>);
 const CASES: &[Case] = &[
     ("p1_a_backend_killed_hard_takes_all_others_with_it_and_no_payment", || Box::pin(gone::backend_killed())),
     ("p2_a_postmaster_killed_hard_again_and_again_loses_nothing_that_was_answered", || Box::pin(gone::server_killed())),
+    ("p3_power_lost_takes_what_was_not_synced_and_nothing_that_was_acknowledged", || Box::pin(power::lost())),
+    ("p3_control_a_server_that_does_not_sync_loses_and_nobody_is_charged_twice", || Box::pin(power::lost_unsynced())),
     ("p6_a_server_that_stands_still_for_10_s_is_told_within_9_s_and_charges_nothing", || {
         Box::pin(gone::server_paused())
     }),
@@ -32,6 +36,16 @@ const CASES: &[Case] = &[
     ("p7_a_full_disk_refuses_the_reserve_and_delays_the_settle", || Box::pin(disk::data_full())),
     ("p7_a_full_log_takes_the_server_down_and_no_payment_with_it", || Box::pin(disk::log_full())),
 ];
+
+/// Only Linux has file systems of processes without further programs.
+#[cfg(not(target_os = "linux"))]
+mod power {
+    pub async fn lost() -> anyhow::Result<String> {
+        anyhow::bail!("this case needs a disk that loses what was not synced, which can be had on Linux only")
+    }
+
+    pub use lost as lost_unsynced;
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {
