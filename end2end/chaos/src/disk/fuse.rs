@@ -277,10 +277,11 @@ impl Filesystem for Mounted {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let read = || Ok(self.files()?.bytes(id(from)?)?.read(size(offset)?, size(count.into())?));
+        let read =
+            || -> Result<_, Refused> { Ok(self.files()?.bytes(id(from)?)?.read(size(offset)?, size(count.into())?)) };
         match read() {
             Ok(bytes) => reply.data(&bytes),
-            Err(refused) => reply.error(Refused::into(refused)),
+            Err(refused) => reply.error(refused.into()),
         }
     }
 

@@ -26,6 +26,7 @@ type Case = (&'static str, fn() -> BoxFuture<'static, anyhow::Result<String>>);
 const CASES: &[Case] = &[
     ("p1_a_backend_killed_hard_takes_all_others_with_it_and_no_payment", || Box::pin(gone::backend_killed())),
     ("p2_a_postmaster_killed_hard_again_and_again_loses_nothing_that_was_answered", || Box::pin(gone::server_killed())),
+    ("p3_the_disk_of_these_cases_keeps_what_was_synced_and_nothing_else", || Box::pin(power::disk_loses())),
     ("p3_power_lost_takes_what_was_not_synced_and_nothing_that_was_acknowledged", || Box::pin(power::lost())),
     ("p3_control_a_server_that_does_not_sync_loses_and_nobody_is_charged_twice", || Box::pin(power::lost_unsynced())),
     ("p6_a_server_that_stands_still_for_10_s_is_told_within_9_s_and_charges_nothing", || {
@@ -44,6 +45,7 @@ mod power {
         anyhow::bail!("this case needs a disk that loses what was not synced, which can be had on Linux only")
     }
 
+    pub use lost as disk_loses;
     pub use lost as lost_unsynced;
 }
 

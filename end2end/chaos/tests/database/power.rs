@@ -2,6 +2,9 @@
 //! synced to the disk.
 
 use std::{
+    fs::File,
+    io::{Seek as _, SeekFrom, Write as _},
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -195,4 +198,55 @@ pub async fn lost_unsynced() -> anyhow::Result<String> {
     Ok(format!(
         "{reserved} reservations and {answered} answers were acknowledged and lost; {PRESSES} orders, {PRESSES} charges"
     ))
+}
+
+/// The disk of these cases by itself: what was synced is there after the loss, byte for byte, and nothing else is.
+pub async fn disk_loses() -> anyhow::Result<String> {
+    let stand = Stand::new().await?;
+    let mut disk = Disk::mount(stand.folder("disk"))?;
+    let (folder, other) = (disk.folder.clone(), disk.folder.clone());
+    let over_pages: Vec<u8> = (0..=250).cycle().take(20_000).collect();
+    let expected = over_pages.clone();
+    tokio::task::spawn_blocking(move || use_disk(&folder, &over_pages)).await??;
+    let lost = disk.cut();
+    ensure!(std::fs::read(other.join("kept")).is_err(), "without power nothing can be read");
+    disk.power().await?;
+    tokio::task::spawn_blocking(move || {
+        ensure!(std::fs::read(other.join("kept"))? == expected, "what was synced is there, and its removal is not");
+        ensure!(
+            std::fs::read(other.join("zeros"))? == [vec![1; 5_000], vec![0; 7_000]].concat(),
+            "cut off, then longer"
+        );
+        ensure!(std::fs::read(other.join("old"))? == b"renamed", "a name that was not synced falls back");
+        let mut names: Vec<_> =
+            std::fs::read_dir(other)?.map(|entry| Ok(entry?.file_name())).collect::<Result<_, std::io::Error>>()?;
+        names.sort();
+        ensure!(names == ["folder", "kept", "old", "zeros"], "and nothing else: {names:?}");
+        Ok(())
+    })
+    .await??;
+    let Lost { files, folders } = lost;
+    ensure!((files, folders) == (2, 1), "{files} files and {folders} folders");
+    Ok(format!("{files} files and {folders} folder fell back"))
+}
+
+fn use_disk(folder: &Path, kept: &[u8]) -> std::io::Result<()> {
+    let create = |name: &str| File::options().create_new(true).read(true).write(true).open(folder.join(name));
+    let (mut file, mut zeros, mut old) = (create("kept")?, create("zeros")?, create("old")?);
+    std::fs::create_dir(folder.join("folder"))?;
+    file.write_all(kept)?;
+    file.sync_all()?;
+    zeros.write_all(&[1; 10_000])?;
+    zeros.set_len(5_000)?;
+    zeros.set_len(12_000)?;
+    zeros.sync_data()?;
+    old.write_all(b"renamed")?;
+    old.sync_data()?;
+    // From here on nothing is synced.
+    file.seek(SeekFrom::Start(8_000))?;
+    file.write_all(b"over the end of a page, and another, and another, and more than that: two hundred bytes or so")?;
+    file.set_len(9_000)?;
+    std::fs::remove_file(folder.join("kept"))?;
+    std::fs::rename(folder.join("old"), folder.join("new"))?;
+    create("gone")?.write_all(b"never synced")
 }
