@@ -4,10 +4,11 @@
 //! processes of the release binary, and what lies between them are proxies of ours. A proxy recognises each message, can hold it
 //! at its boundary (before it is delivered, or between its execution and its answer), and there the test kills or pauses.
 //!
-//! Reading order: [`process`] and what it runs ([`cluster`], [`server`], `disk`, [`sandbox`], [`shop`]), [`gate`] and [`proxy`] (what stands between
+//! Reading order: [`process`] and what it runs ([`cluster`], [`server`], `disk`, [`mod@clock`], [`sandbox`], [`shop`]), [`gate`] and [`proxy`] (what stands between
 //! them), [`world`] (all of it put together), [`customer`] (who pays), [`books`] (the invariants, as one function).
 
 pub mod books;
+pub mod clock;
 pub mod cluster;
 pub mod customer;
 #[cfg(target_os = "linux")]

@@ -60,7 +60,14 @@ impl World {
     /// # Errors
     /// When one does not start.
     pub async fn new(ground: &Arc<Ground>, replicas: usize, plan: &Plan) -> anyhow::Result<Self> {
-        let database = ground.cluster.database().await?;
+        Self::on(ground, ground.cluster.database().await?, replicas, plan).await
+    }
+
+    /// Starts this many replicas on a database that was made for them.
+    ///
+    /// # Errors
+    /// When one does not start.
+    pub async fn on(ground: &Arc<Ground>, database: Database, replicas: usize, plan: &Plan) -> anyhow::Result<Self> {
         let mut world = Self { replicas: Vec::new(), database, customer: Customer::new()?, ground: Arc::clone(ground) };
         for number in 0..replicas {
             let replica = world.replica(&format!("replica {number}"), plan).await?;

@@ -3,6 +3,8 @@
 //! Names say which row of the catalogue of faults it is. Each test that pays ends with [`books::check`].
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where, and stop")]
 
+mod clock;
+
 use std::{sync::Arc, time::Duration};
 
 use chaos::{
