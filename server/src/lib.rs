@@ -12,6 +12,6 @@ pub mod port;
 pub mod serve;
 pub mod shop;
 pub mod telemetry;
+mod upkeep;
 pub mod web;
 pub mod worker;
-mod upkeep;

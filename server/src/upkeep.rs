@@ -20,6 +20,8 @@ const PURGE_PAUSE: Duration = Duration::from_mins(1);
 pub fn start(ctx: &Ctx, stop: &CancellationToken) -> Vec<(&'static str, JoinHandle<()>)> {
     vec![
         ("recovery", repeat("recovery", RECOVERY_PAUSE, ctx, stop, recover)),
+        // A clock that fell back is found out within a lease, and costs another one.
+        ("leases", repeat("leases", ctx.limits.lease, ctx, stop, after_clock_jump)),
         ("the inbox", repeat("inbox", INBOX_PAUSE, ctx, stop, take_up_events)),
         ("the purge", repeat("purge", PURGE_PAUSE, ctx, stop, purge)),
     ]
@@ -44,6 +46,14 @@ async fn recover(ctx: Ctx) {
         Ok(0) => {}
         Ok(intents) => tracing::info!(intents, "recovery looked after intents that had no owner"),
         Err(error) => tracing::warn!(%error, "recovery could not look for intents without an owner"),
+    }
+}
+
+async fn after_clock_jump(ctx: Ctx) {
+    match payments::recover::after_clock_jump(&ctx).await {
+        Ok(0) => {}
+        Ok(intents) => tracing::warn!(intents, "the database's clock has fallen back; their leases end sooner"),
+        Err(error) => tracing::warn!(%error, "could not look for leases from a clock that fell back"),
     }
 }
 

@@ -181,14 +181,20 @@ fn charges_fit(wrong: &mut Wrong, payment: &Payment, charges: &[Value], keys: &[
     }
 }
 
-/// Each confirm names the key derived from its intent, and the provider found the same bytes under it each time.
+/// Each confirm names the key derived from its intent, and the provider found the same bytes under it each time. One that comes
+/// after its payment intent was cancelled is refused for that.
 fn confirms_fit(wrong: &mut Wrong, calls: &[Value], keys: &[String]) {
+    let is_cancelled = |payment_intent: &Value, before: &Value| {
+        let cancels = calls.iter().filter(|call| call["call"] == "cancel" && call["status"] == 200);
+        let mut of_this = cancels.filter(|call| call["payment_intent"] == *payment_intent);
+        of_this.any(|call| call["number"].as_u64() < before.as_u64())
+    };
     for call in calls.iter().filter(|call| call["call"] == "confirm") {
         let key = call["idempotency_key"].as_str().unwrap_or_default();
         if !keys.iter().any(|known| known == key) {
             wrong.add(format_args!("I9: a confirm under a key that is not its intent's: {call}"));
         }
-        if call["status"] == 400 {
+        if call["status"] == 400 && !is_cancelled(&call["payment_intent"], &call["number"]) {
             wrong.add(format_args!("I9: a confirm with other bytes under a used key: {call}"));
         }
     }

@@ -40,6 +40,16 @@ pub async fn run_once(ctx: &Ctx) -> Result<usize, StoreError> {
     work.await.unwrap_or(Err(StoreError::Impossible("end of recovery")))
 }
 
+/// Gives an end in sight to leases and pauses that the database's clock, when it fell back, has left far away: nothing stays
+/// unresolved for as long as a clock was wrong. Fences, not times, keep the old executor from writing. Returns how many there were.
+///
+/// # Errors
+/// When the database cannot answer.
+pub async fn after_clock_jump(ctx: &Ctx) -> Result<u64, StoreError> {
+    let ctx = &ctx.settling();
+    Ok(keyed(&ctx.limits, || claim::bring_near(&ctx.pool, &ctx.limits)).await?)
+}
+
 /// Gives the intents that executors of this replica are still at work on to the other replicas, before the process ends. An
 /// executor whose provider answers all the same may still settle, until another replica has claimed its intent.
 /// Returns how many there were.

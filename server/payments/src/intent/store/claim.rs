@@ -26,7 +26,8 @@ pub(crate) struct Claim {
     pub(crate) request: Vec<u8>,
     /// Whether the provider still remembers the idempotency key, so that the same request may be sent again.
     pub(crate) key_is_remembered: bool,
-    /// Whether the time is over by which the customer was told to know. Never of a bank step, which waits for the customer.
+    /// Whether the time is over by which the customer was told to know, or cannot be told since the clock has fallen back by
+    /// more than that. Never of a bank step, which waits for the customer.
     pub(crate) is_overdue: bool,
 }
 
@@ -82,7 +83,9 @@ pub(crate) async fn claim_one(pool: &Pool, limits: &Limits, key: &IntentKey) -> 
             and (lease_expires_at is null or lease_expires_at <= now())
         returning order_id, id, fence, state, amount_minor, currency, provider_payment_intent, request,
             created_at > now() - make_interval(secs => $5) as "key_is_remembered!",
-            state <> 'action_required' and created_at <= now() - make_interval(secs => $6) as "is_overdue!""#,
+            state <> 'action_required'
+                and created_at not between now() - make_interval(secs => $6) and now() + make_interval(secs => $6)
+                as "is_overdue!""#,
         key.operation.as_str(),
         key.order.as_uuid(),
         key.intent.as_uuid(),
@@ -118,7 +121,9 @@ pub(crate) async fn claim_due(pool: &Pool, limits: &Limits) -> Result<Vec<ClaimR
         where i.operation = d.operation and i.order_id = d.order_id and i.id = d.id
         returning i.order_id, i.id, i.fence, i.state, i.amount_minor, i.currency, i.provider_payment_intent, i.request,
             i.created_at > now() - make_interval(secs => $3) as "key_is_remembered!",
-            i.state <> 'action_required' and i.created_at <= now() - make_interval(secs => $4) as "is_overdue!""#,
+            i.state <> 'action_required'
+                and i.created_at not between now() - make_interval(secs => $4) and now() + make_interval(secs => $4)
+                as "is_overdue!""#,
         limits.recovery_batch,
         seconds(limits.lease),
         seconds(limits.provider_key_memory),
@@ -126,6 +131,26 @@ pub(crate) async fn claim_due(pool: &Pool, limits: &Limits) -> Result<Vec<ClaimR
     )
     .fetch_all(pool)
     .await
+}
+
+/// Brings near what is further away than any lease or pause of ours: the database's clock has fallen back since, by itself or by
+/// a failover. Such an intent has a lease from now, so that a healthy executor is not disturbed; then it is due. What waits at the
+/// bank is looked at as seldom as it is old, so that for it a far look may be right. Returns how many there were.
+pub(crate) async fn bring_near(pool: &Pool, limits: &Limits) -> Result<u64, sqlx::Error> {
+    // Twice, since a rival's clock was read a moment later than ours.
+    let far = 2 * limits.lease.max(limits.longest_look_pause);
+    let brought = sqlx::query!(
+        "update intents
+        set lease_expires_at = case when lease_expires_at is not null then now() + make_interval(secs => $1) end,
+            look_at = now() + make_interval(secs => $1)
+        where finished_at is null and look_at > now() + make_interval(secs => $2)
+            and (lease_expires_at > now() + make_interval(secs => $2) or state <> 'action_required')",
+        seconds(limits.lease),
+        seconds(far),
+    )
+    .execute(pool)
+    .await?;
+    Ok(brought.rows_affected())
 }
 
 /// Ends the leases of these intents, as far as the executor that reserved them still owns them: a claim counts as a look.
