@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod books;
+mod clock_jumps;
 mod cost;
 mod crash;
 mod deadline;
