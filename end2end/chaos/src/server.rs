@@ -75,12 +75,12 @@ impl Server {
         Ok(server)
     }
 
-    /// Copies this server into a standby that follows it under the name `heir`, and starts that.
+    /// Copies this server into a standby that follows it under the name `heir`, and starts that with settings of its own.
     ///
     /// # Errors
     /// When the copy fails or does not start.
-    pub async fn standby(&self, folder: &Path) -> anyhow::Result<Self> {
-        let mut standby = Self::prepare(folder, &[]).await?;
+    pub async fn standby(&self, folder: &Path, settings: &[&str]) -> anyhow::Result<Self> {
+        let mut standby = Self::prepare(folder, settings).await?;
         let from = format!("host=127.0.0.1 port={} user={USER} application_name=heir", self.port);
         let mut copy = self.tools.command("pg_basebackup");
         copy.args(["--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--dbname", &from]);

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
-use chaos::{books::Heard, server::Server, until};
+use anyhow::{Context as _, bail, ensure};
+use chaos::{books::Heard, clock, server::Server, until};
 use sqlx::PgPool;
 use tokio::time::{Instant, sleep};
 
-use crate::stand::{Stand, all_reserved_are_final, count, is_ready, press_each};
+use crate::stand::{LEASE, Stand, all_reserved_are_final, count, is_ready, press_each};
 
 /// The primary acknowledges nothing that the standby has not.
 const SYNCHRONOUS: &[&str] = &["synchronous_standby_names=heir"];
@@ -30,7 +30,7 @@ async fn follows(primary: &PgPool) -> anyhow::Result<()> {
 pub async fn standby_promoted() -> anyhow::Result<String> {
     let stand = Stand::new().await?;
     let mut old = Server::make(&stand.folder("old"), None, SYNCHRONOUS).await?;
-    let heir = old.standby(&stand.folder("heir")).await?;
+    let heir = old.standby(&stand.folder("heir"), &[]).await?;
     let url = Server::url(&[&old, &heir]);
     follows(&old.looking()).await?;
     let (one, two) = (stand.shop("one", &url).await?, stand.shop("two", &url).await?);
@@ -69,7 +69,7 @@ pub async fn standby_promoted() -> anyhow::Result<String> {
 pub async fn wait_cancelled() -> anyhow::Result<String> {
     let stand = Stand::new().await?;
     let mut old = Server::make(&stand.folder("old"), None, SYNCHRONOUS).await?;
-    let mut heir = old.standby(&stand.folder("heir")).await?;
+    let mut heir = old.standby(&stand.folder("heir"), &[]).await?;
     let url = Server::url(&[&old, &heir]);
     let db = old.looking();
     follows(&db).await?;
@@ -103,4 +103,45 @@ pub async fn wait_cancelled() -> anyhow::Result<String> {
     ensure!(is_ready(&shop).await?, "ready");
     stand.all_end_paid(&db, &shops, &payments, heard).await?;
     Ok("the reservation was lost after its charge; reserved again, one charge, one answer".to_owned())
+}
+
+/// T2: the clock of the standby that takes over is an hour off. One of two replicas dies in the same moment and leaves leases that
+/// have ended long ago, or would end in an hour. Fences decide who may write, and nothing stays unresolved for the hour: each
+/// payment is paid by one charge, or cancelled at the provider.
+pub async fn clocks_differ(ahead: &'static str) -> anyhow::Result<String> {
+    const PRESSES: usize = 24;
+    let stand = Stand::new().await?;
+    let mut old = Server::make(&stand.folder("old"), None, SYNCHRONOUS).await?;
+    let heir = old.standby(&stand.folder("heir"), &[&format!("clock.ahead={ahead}")]).await?;
+    let url = Server::url(&[&old, &heir]);
+    follows(&old.looking()).await?;
+    clock::install(&old.looking()).await?;
+    let (mut one, two) = (stand.shop("one", &url).await?, stand.shop("two", &url).await?);
+    let (shops, db) = ([one.address(), two.address()], heir.looking());
+    let payments = stand.payments(&two, &old.looking(), PRESSES).await?;
+    stand.slow_confirms(300).await?;
+    let open = "select count(*) from intents where finished_at is null";
+    let (heard, left) = tokio::join!(press_each(&shops, &payments, Duration::from_millis(40)), async {
+        sleep(Duration::from_millis(600)).await;
+        one.kill().await?;
+        old.kill().await?;
+        let left = count(&db, open).await?;
+        promote(&db).await?;
+        anyhow::Ok(left)
+    });
+    let (heard, left) = (heard?, left?);
+    ensure!(left > 0, "nothing was left to be finished");
+    let patience = LEASE * 3 + Duration::from_secs(2);
+    let took = until("every intent is final", patience, || async { Ok(count(&db, open).await? == 0) }).await?;
+    let (mut paid, mut cancelled) = (0, 0);
+    for account in stand.all_end(&db, &[two.address()], &payments, heard).await? {
+        match (account.state.as_deref(), account.charges) {
+            (Some("succeeded"), 1) => paid += 1,
+            (Some("failed"), 0) => cancelled += 1,
+            _ => bail!("{account:?}"),
+        }
+    }
+    Ok(format!(
+        "{left} left open, final after another {took:.1?}: {paid} paid by one charge each, {cancelled} cancelled"
+    ))
 }

@@ -34,6 +34,10 @@ const CASES: &[Case] = &[
     }),
     ("p4_what_was_paid_stays_paid_on_the_promoted_standby", || Box::pin(failover::standby_promoted())),
     ("p5_a_row_that_the_failover_lost_is_reserved_again_and_charged_once", || Box::pin(failover::wait_cancelled())),
+    ("t2_a_standby_whose_clock_is_an_hour_ahead_charges_nobody_twice", || Box::pin(failover::clocks_differ("1 hour"))),
+    ("t2_a_standby_whose_clock_is_an_hour_behind_leaves_nothing_unresolved", || {
+        Box::pin(failover::clocks_differ("-1 hour"))
+    }),
     ("p7_a_full_disk_refuses_the_reserve_and_delays_the_settle", || Box::pin(disk::data_full())),
     ("p7_a_full_log_takes_the_server_down_and_no_payment_with_it", || Box::pin(disk::log_full())),
 ];

@@ -4,7 +4,7 @@ use std::{fs::Permissions, net::SocketAddr, os::unix::fs::PermissionsExt as _, p
 
 use anyhow::{Context as _, ensure};
 use chaos::{
-    books::{self, Heard},
+    books::{self, Account, Heard},
     customer::{Answer, Customer, GOOD_CARD, Payment},
     sandbox::Sandbox,
     shop::{Plan, Shop},
@@ -82,15 +82,26 @@ impl Stand {
         db: &PgPool,
         shops: &[SocketAddr],
         payments: &[Payment],
-        mut heard: Vec<Heard>,
+        heard: Vec<Heard>,
     ) -> anyhow::Result<()> {
-        for more in join_all(payments.iter().map(|payment| press_until_final(shops, payment))).await {
-            heard.extend(more?);
-        }
-        for account in books::check(db, &self.sandbox, payments, &heard).await? {
+        for account in self.all_end(db, shops, payments, heard).await? {
             ensure!(account.state.as_deref() == Some("succeeded") && account.charges == 1, "{account:?}");
         }
         Ok(())
+    }
+
+    /// Everybody presses until there is an end; then the books must balance. Gives how each payment ended.
+    pub async fn all_end(
+        &self,
+        db: &PgPool,
+        shops: &[SocketAddr],
+        payments: &[Payment],
+        mut heard: Vec<Heard>,
+    ) -> anyhow::Result<Vec<Account>> {
+        for more in join_all(payments.iter().map(|payment| press_until_final(shops, payment))).await {
+            heard.extend(more?);
+        }
+        books::check(db, &self.sandbox, payments, &heard).await
     }
 }
 
