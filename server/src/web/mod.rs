@@ -48,7 +48,11 @@ pub fn router(shop: Shop) -> Router {
         .layer(middleware::from_fn(security::never_store))
         .merge(api::router())
         .merge(files::router(&shop))
-        .route("/webhooks/stripe", post(webhooks::receive))
+        .merge(
+            Router::new()
+                .route("/webhooks/stripe", post(webhooks::receive))
+                .layer(middleware::from_fn_with_state(shop.clone(), body::read_event)),
+        )
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/version", get(health::version))

@@ -5,39 +5,26 @@
 //! the provider.
 
 use axum::{
-    body::Body,
+    body::Bytes,
     extract::State,
     response::{IntoResponse, Response},
 };
-use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use payments::{
     inbox::{self, Received},
     provider::EventRefused,
 };
 
-use super::body;
 use crate::shop::Shop;
 
-/// Largest event that is read, in bytes, before its signature is looked at. Stripe's are a few thousand; one with an expanded
-/// invoice is some ten thousand.
-const EVENT_MAX_BYTES: usize = 256 * 1024;
 /// Where the signature stands.
 const SIGNATURE: &str = "stripe-signature";
 /// When the provider should come again, in seconds; it keeps a schedule of its own.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
 /// Takes in one delivery.
-pub async fn receive(State(shop): State<Shop>, request: Request<Body>) -> Response {
-    let (parts, body) = request.into_parts();
-    let body = match body::read(&parts, body, &shop.bounds, EVENT_MAX_BYTES).await {
-        Ok(body) => body,
-        Err(error) => {
-            let status = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::BAD_REQUEST);
-            // Nobody knows where the next request would begin.
-            return (status, [(header::CONNECTION, "close")], "the event was not read\n").into_response();
-        }
-    };
-    let event = match signature(&parts.headers)
+pub async fn receive(State(shop): State<Shop>, headers: HeaderMap, body: Bytes) -> Response {
+    let event = match signature(&headers)
         .and_then(|signature| shop.ctx.provider.open_event(signature, &body, shop.ctx.clock.now()))
     {
         Ok(event) => event,

@@ -78,6 +78,11 @@ async fn no_looking(house: &House) {
     house.sandbox.fault(&house.http, fault).await;
 }
 
+/// Pay does not wait long for an outcome that only an event will bring.
+fn impatient() -> Plan {
+    Plan { pay_wait: Duration::from_millis(300), ..Plan::default() }
+}
+
 /// Charged, the answer lost, and the provider silent: only an event can tell.
 async fn charged_and_unknown(house: &House) -> (Order, String, Value) {
     let (order, intent) = (house.order("mug").await, uuid());
@@ -100,7 +105,7 @@ async fn discrepancies(house: &House) -> Vec<(String, Option<String>, Option<i64
 
 #[sqlx::test(migrator = "payments::MIGRATOR")]
 async fn w2_b57_fifty_copies_on_two_replicas_have_one_effect(db: PgPool) {
-    let house = House::with(db, Plan { replicas: 2, ..Plan::default() }).await;
+    let house = House::with(db, Plan { replicas: 2, ..impatient() }).await;
     let (order, intent, object) = charged_and_unknown(&house).await;
     let body = event("payment_intent.succeeded", object).to_string();
 
@@ -213,7 +218,7 @@ fn permutations(n: usize) -> Vec<Vec<usize>> {
 /// the provider is asked to come again.
 #[sqlx::test(migrator = "payments::MIGRATOR")]
 async fn w4_what_is_forged_is_refused_without_the_database(db: PgPool) {
-    let house = House::with(db, Plan { replicas: 2, ..Plan::default() }).await;
+    let house = House::with(db, Plan { replicas: 2, ..impatient() }).await;
     let (_order, _intent, object) = charged_and_unknown(&house).await;
     let body = event("payment_intent.succeeded", object).to_string();
     house.replicas[0].ctx.pool.close().await;
@@ -255,7 +260,7 @@ async fn w4_what_is_forged_is_refused_without_the_database(db: PgPool) {
 /// The row is there, and its effect is not: a second delivery does what the first could not; without one, a replica does.
 #[sqlx::test(migrator = "payments::MIGRATOR")]
 async fn w8_pitfall_59_an_event_counts_as_handled_only_with_its_effect(db: PgPool) {
-    let house = House::new(db).await;
+    let house = House::with(db, impatient()).await;
     for delivered_again in [true, false] {
         let (order, _intent, object) = charged_and_unknown(&house).await;
         let event = event("payment_intent.succeeded", object);
@@ -310,7 +315,7 @@ async fn w7_b75_what_concerns_no_order_is_thanked_for_and_kept(db: PgPool) {
 /// Neither another amount nor another currency pays an order; both values are told. An event of the wrong mode is not applied.
 #[sqlx::test(migrator = "payments::MIGRATOR")]
 async fn b74_b78_what_does_not_fit_is_flagged_and_pays_nothing(db: PgPool) {
-    let house = House::new(db).await;
+    let house = House::with(db, impatient()).await;
     let (order, _intent, object) = charged_and_unknown(&house).await;
     let with = |change: Value| {
         let mut object = object.clone();
