@@ -2,14 +2,14 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use anyhow::{Context as _, bail};
-use reqwest::{Client, header};
+use anyhow::{Context as _, bail, ensure};
+use reqwest::{Client, RequestBuilder, Response, header};
 use serde_json::{Value, json};
 use sqlx::PgPool;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
-    time::timeout,
+    time::{sleep, timeout},
 };
 use uuid::Uuid;
 
@@ -17,6 +17,9 @@ use uuid::Uuid;
 pub const GOOD_CARD: &str = "pm_card_visa";
 pub const DECLINED_CARD: &str = "pm_card_chargeDeclined";
 
+/// How often somebody comes back who is told to, and how soon: sooner than they are told, since a test has not the time.
+const RETURNS_MAX: usize = 30;
+const RETURN_PAUSE: Duration = Duration::from_millis(50);
 /// Longest wait for bytes of an answer.
 const ANSWER_SECONDS_MAX: Duration = Duration::from_secs(40);
 
@@ -55,6 +58,8 @@ pub struct Answer {
     pub content_type: String,
     /// Whether it came out of the archive.
     pub replayed: bool,
+    /// When to come back, where that is said.
+    pub retry_after: Option<String>,
     /// Body.
     pub body: Vec<u8>,
 }
@@ -63,6 +68,8 @@ pub struct Answer {
 #[derive(Clone, Debug)]
 pub struct Customer {
     http: Client,
+    /// How often they come back where they are told to.
+    returns_max: usize,
 }
 
 impl Customer {
@@ -71,7 +78,37 @@ impl Customer {
     /// # Errors
     /// When the client cannot be built.
     pub fn new() -> anyhow::Result<Self> {
-        Ok(Self { http: crate::http_client()? })
+        Ok(Self { http: crate::http_client()?, returns_max: 0 })
+    }
+
+    /// One who comes back when the shop cannot do anything now, says so (503) and when to come back.
+    ///
+    /// # Errors
+    /// When the client cannot be built.
+    pub fn patient() -> anyhow::Result<Self> {
+        Ok(Self { returns_max: RETURNS_MAX, ..Self::new()? })
+    }
+
+    /// What they send with.
+    pub fn http(&self) -> &Client {
+        &self.http
+    }
+
+    /// Sends a request, again where they are told to come back.
+    ///
+    /// # Errors
+    /// When there is no answer, or one that tells nobody when to come back.
+    pub async fn send(&self, request: RequestBuilder) -> anyhow::Result<Response> {
+        for _ in 0..self.returns_max {
+            let answer = request.try_clone().context("a request that can be sent again")?.send().await?;
+            if answer.status().as_u16() != 503 {
+                return Ok(answer);
+            }
+            let url = answer.url().clone();
+            ensure!(answer.headers().contains_key(header::RETRY_AFTER), "503 of {url} without Retry-After");
+            sleep(RETURN_PAUSE).await;
+        }
+        Ok(request.send().await?)
     }
 
     /// Puts one piece into a new cart, checks out, and opens the checkout page, as before anybody can press Pay.
@@ -82,17 +119,19 @@ impl Customer {
         let (currency,): (String,) =
             sqlx::query_as("select currency from products where sku = $1").bind(sku).fetch_one(db).await?;
         let form = [("sku", sku), ("change", "add")];
-        let added = self.http.post(format!("{shop}/cart")).header(header::ORIGIN, shop).form(&form).send().await?;
+        let add = self.http.post(format!("{shop}/cart")).header(header::ORIGIN, shop).form(&form);
+        let added = self.send(add).await?;
         let cookie = added.headers().get(header::SET_COOKIE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let cookie = cookie.split(';').next().unwrap_or_default().to_owned();
         let cart = cookie.strip_prefix("payonce_cart=").context("the cart's cookie")?;
         let form = [("cart", cart.split('~').next().unwrap_or_default()), ("currency", &currency)];
         let post = self.http.post(format!("{shop}/checkout")).header(header::ORIGIN, shop);
-        let checkout = post.header(header::COOKIE, &cookie).form(&form).send().await?;
+        let checkout = self.send(post.header(header::COOKIE, &cookie).form(&form)).await?;
         let location = checkout.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
         let token = location.and_then(|location| location.strip_prefix("/checkout/"));
         let token = token.with_context(|| format!("a checkout, not {location:?}"))?.to_owned();
-        self.http.get(format!("{shop}/checkout/{token}")).send().await?.error_for_status()?.bytes().await?;
+        let page = self.send(self.http.get(format!("{shop}/checkout/{token}"))).await?;
+        page.error_for_status()?.bytes().await?;
         let row = sqlx::query_as("select id, amount_minor from orders where token = $1").bind(&token);
         let (id, amount) = row.fetch_one(db).await?;
         Ok(Order { token, id, amount, currency })
@@ -105,7 +144,7 @@ impl Customer {
     pub async fn outcome(&self, shop: &str, payment: &Payment) -> anyhow::Result<Value> {
         let body = json!({ "order": payment.order.token, "intent": payment.intent });
         let asked = self.http.post(format!("{shop}/rpc/outcome")).header(header::ORIGIN, shop).json(&body);
-        Ok(asked.send().await?.error_for_status()?.json().await?)
+        Ok(self.send(asked).await?.error_for_status()?.json().await?)
     }
 }
 
@@ -212,6 +251,7 @@ fn parse(bytes: &[u8]) -> Option<Answer> {
         status,
         content_type: of("content-type").unwrap_or_default().to_owned(),
         replayed: of("idempotent-replayed").is_some(),
+        retry_after: of("retry-after").map(str::to_owned),
         body,
     })
 }

@@ -14,6 +14,8 @@ use tokio::{
     time::timeout,
 };
 
+use crate::strikes::Strikes;
+
 /// How long a message may take to come to where it is waited for.
 const REACH_SECONDS_MAX: Duration = Duration::from_secs(15);
 
@@ -80,6 +82,7 @@ pub struct Gate(Arc<Inner>);
 struct Inner {
     armed: Mutex<Vec<Armed>>,
     passed: watch::Sender<HashMap<(Message, Moment), usize>>,
+    strikes: Strikes,
 }
 
 #[derive(Debug)]
@@ -115,6 +118,11 @@ pub struct Held {
 }
 
 impl Gate {
+    /// Which statements fail here.
+    pub fn strikes(&self) -> &Strikes {
+        &self.0.strikes
+    }
+
     /// Holds the next such message.
     pub fn hold(&self, message: Message, moment: Moment) -> Held {
         self.hold_after(message, moment, 0)

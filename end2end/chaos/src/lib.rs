@@ -4,7 +4,7 @@
 //! processes of the release binary, and what lies between them are proxies of ours. A proxy recognises each message, can hold it
 //! at its boundary (before it is delivered, or between its execution and its answer), and there the test kills or pauses.
 //!
-//! Reading order: [`process`] and what it runs ([`cluster`], [`server`], `disk`, [`mod@clock`], [`sandbox`], [`shop`]), [`gate`] and [`proxy`] (what stands between
+//! Reading order: [`process`] and what it runs ([`cluster`], [`server`], `disk`, [`mod@clock`], [`sandbox`], [`shop`]), [`gate`], [`strikes`] and [`proxy`] (what stands between
 //! them), [`world`] (all of it put together), [`customer`] (who pays), [`books`] (the invariants, as one function).
 
 pub mod books;
@@ -19,6 +19,7 @@ pub mod proxy;
 pub mod sandbox;
 pub mod server;
 pub mod shop;
+pub mod strikes;
 pub mod world;
 
 use std::time::Duration;

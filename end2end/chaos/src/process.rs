@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, BufReader},
@@ -75,7 +75,7 @@ impl Process {
         says: Says,
         ready: impl Fn(&str) -> Option<T>,
     ) -> anyhow::Result<(Self, T)> {
-        let mut command = prepare(command)?;
+        let mut command = prepare(&[command, "--until-stdin-closes"])?;
         command.envs(settings.iter().map(|(name, value)| (name, value)));
         let mut child = command.spawn().with_context(|| format!("{name} could not be started"))?;
         let output = child.stdout.take().context("its output is piped")?;
@@ -116,6 +116,18 @@ impl Process {
         match timeout(SIGNAL_SECONDS_MAX, self.child.wait()).await {
             Ok(ended) => Ok(ended.map(drop)?),
             Err(_) => bail!("{} does not end", self.name),
+        }
+    }
+
+    /// Lets it stop in order, and waits for its end.
+    ///
+    /// # Errors
+    /// When it does not end within a minute.
+    pub async fn stop(&mut self) -> anyhow::Result<()> {
+        self.close_input();
+        match timeout(START_SECONDS_MAX, self.child.wait()).await {
+            Ok(ended) => Ok(ended.map(drop)?),
+            Err(_) => bail!("{} does not stop:\n{}", self.name, self.log()),
         }
     }
 
@@ -165,11 +177,22 @@ impl Process {
     }
 }
 
+/// Runs `payonce <words>` with this setting to its end; gives what it printed.
+///
+/// # Errors
+/// When it fails, with what it said, or does not end within a minute.
+pub async fn run(words: &[&str], setting: (&str, &str)) -> anyhow::Result<String> {
+    let mut command = prepare(words)?;
+    let output = timeout(START_SECONDS_MAX, command.env(setting.0, setting.1).output()).await??;
+    ensure!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+}
+
 /// The command without the settings of whoever runs the tests.
 #[expect(clippy::disallowed_methods, reason = "only the names are read, to take them away from a child")]
-fn prepare(command: &str) -> anyhow::Result<Command> {
+fn prepare(words: &[&str]) -> anyhow::Result<Command> {
     let mut prepared = Command::new(payonce()?);
-    prepared.args([command, "--until-stdin-closes"]);
+    prepared.args(words);
     prepared.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     // Ctrl-C comes to the test alone, which ends its children in order.
     prepared.process_group(0);

@@ -127,6 +127,21 @@ impl Shop {
         }
     }
 
+    /// Lets it stop in order. Nothing happens where none runs.
+    ///
+    /// # Errors
+    /// When it does not end.
+    pub async fn stop(&mut self) -> anyhow::Result<()> {
+        match self.process.take() {
+            Some(mut process) => {
+                let stopped = process.stop().await;
+                self.last_words = process.log();
+                stopped
+            }
+            None => Ok(()),
+        }
+    }
+
     /// SIGSTOP: it stands still, with all its connections open.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //! A client prepares a statement once for each connection (Parse) and later names it only (Bind), so each connection remembers
 //! what its names stand for. A message is the batch of frames up to a Sync; its answer is everything up to "ready for query".
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader, WriteHalf, split},
@@ -58,7 +58,7 @@ async fn ask(
         if !ends {
             continue;
         }
-        let Batch { frames, message, .. } = std::mem::take(&mut batch);
+        let Batch { frames, message, sql, .. } = std::mem::take(&mut batch);
         if is_answered {
             if let Some(message) = message
                 && gate.pass(message, Moment::Sent).await == Fate::Lose
@@ -68,7 +68,8 @@ async fn ask(
             // The other direction may have ended with the server.
             let _ = asked.send(message);
         }
-        if server.write_all(&frames).await.is_err() {
+        let struck = sql.and_then(|sql| gate.strikes().take(&sql)).map(|code| failing(&code));
+        if server.write_all(&struck.unwrap_or(frames)).await.is_err() {
             return End::Lost;
         }
     }
@@ -114,31 +115,43 @@ async fn answer(
 struct Batch {
     frames: Vec<u8>,
     message: Option<Message>,
-    bound: Option<Message>,
+    /// The statement, if it was prepared before: the shop's are, the driver's own are not.
+    sql: Option<Arc<str>>,
+    bound: Option<Statement>,
+}
+
+/// A prepared statement, with one blank between words.
+#[derive(Clone)]
+struct Statement {
+    message: Message,
+    sql: Arc<str>,
 }
 
 impl Batch {
     /// Adds a frame. Says whether the batch ends with it, and whether an answer follows up to "ready for query".
-    fn take(&mut self, frame: &[u8], statements: &mut HashMap<Vec<u8>, Message>) -> (bool, bool) {
+    fn take(&mut self, frame: &[u8], statements: &mut HashMap<Vec<u8>, Statement>) -> (bool, bool) {
         self.frames.extend(frame);
         let body = &frame[5..];
         match frame[0] {
             b'P' => {
                 let (name, rest) = text(body);
-                statements.insert(name.to_vec(), kind(text(rest).0));
+                let sql = words(text(rest).0);
+                statements.insert(name.to_vec(), Statement { message: kind(&sql), sql: sql.into() });
                 (false, false)
             }
             b'B' => {
                 let (_portal, rest) = text(body);
-                self.bound = statements.get(text(rest).0).copied();
+                self.bound = statements.get(text(rest).0).cloned();
                 (false, false)
             }
             b'E' => {
-                self.message = self.bound.take().or(self.message);
+                if let Some(Statement { message, sql }) = self.bound.take() {
+                    (self.message, self.sql) = (Some(message), Some(sql));
+                }
                 (false, false)
             }
             b'Q' => {
-                self.message = Some(kind(text(body).0));
+                self.message = Some(kind(&words(text(body).0)));
                 (true, true)
             }
             b'S' => (true, true),
@@ -150,9 +163,7 @@ impl Batch {
 }
 
 /// What a statement does, by what no other statement of the shop says.
-fn kind(sql: &[u8]) -> Message {
-    let sql = String::from_utf8_lossy(sql);
-    let sql = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+fn kind(sql: &str) -> Message {
     let signs = [
         ("insert into intents (", Message::Reserve),
         ("delete from intents", Message::Release),
@@ -165,6 +176,18 @@ fn kind(sql: &[u8]) -> Message {
         ("'order_paid_late'", Message::BookLate),
     ];
     signs.iter().find(|(sign, _)| sql.contains(sign)).map_or(Message::OtherStatement, |(_, message)| *message)
+}
+
+/// The words of a statement, however it is laid out.
+fn words(sql: &[u8]) -> String {
+    String::from_utf8_lossy(sql).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What is asked instead of a statement that is to fail: the server itself answers with the error, and is then ready again.
+fn failing(code: &str) -> Vec<u8> {
+    let sql = format!("do $$ begin raise exception using errcode = '{code}', message = 'struck'; end $$\0");
+    let length = u32::try_from(sql.len() + 4).unwrap_or_default();
+    [b"Q", &length.to_be_bytes()[..], sql.as_bytes()].concat()
 }
 
 /// A text that ends with a zero byte, and what comes after it.
