@@ -32,15 +32,17 @@ const PRESS_PAUSE: Duration = Duration::from_millis(100);
 /// How long what the shop does by itself may take.
 const UNASKED: Duration = Duration::from_secs(12);
 
-/// Statements that no visitor, program or operator can make this shop ask, by a part that only they have.
+/// Statements that no visitor, program or operator can make this shop ask in a moment, by a part that only they have. All but the
+/// last fail in the tests of the domain (`server/payments/tests/it/statements_fail.rs`).
 const ELSEWHERE: [&str; 5] = [
-    // All that an answer says of the money agrees, and is not what was agreed: `fault_p9_…` beside the tests of money.
-    "select 'amount_mismatch'",
-    // Once a minute, and made again a minute later: `fault_p9_…` beside the tests of the purge.
+    // Once a minute.
     "set purged_at = now(), email = null",
     "set purged_at = now(), archive_status = null",
-    // News from the provider that nobody asked for: there is no door for them yet; `fault_p9_…` beside the tests of notices.
+    // The provider's answers agree with themselves, and not with what was agreed.
+    "select 'amount_mismatch'",
+    // Money for an intent that has failed, as only news from the provider that nobody asked for bring it.
     "'order_paid_late'",
+    // Who such news are about. There is no door for them yet.
     "where operation = 'pay' and provider_payment_intent = $1",
 ];
 

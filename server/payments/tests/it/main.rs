@@ -21,6 +21,7 @@ mod previous_release;
 mod purge;
 mod rivals;
 mod schema;
+mod statements_fail;
 mod support;
 mod unknown;
 mod who_tells_first;
