@@ -1,7 +1,8 @@
 //! The breaker: spares a provider that is down, and its customers the wait for it.
 //!
 //! Promise: it queues nothing and repeats nothing. While it is open a call ends at once, with what is then proven: not sent, not
-//! asked, unavailable. After a pause, a bounded number of calls may try; the first that gets an answer closes it. Only what speaks of
+//! asked, unavailable. It opens after many faults in a short time, and after a few calls that hung to their end, however slowly those
+//! came. After a pause, a bounded number of calls may try; the first that gets an answer closes it. Only what speaks of
 //! the provider's health counts: a decline is a healthy answer, and so is a key that the provider refuses. Never: it makes
 //! an outcome better than the call found it.
 
@@ -27,6 +28,10 @@ pub struct BreakerLimits {
     pub faults: u32,
     /// Faults that are further apart than this have nothing to do with each other.
     pub window: Duration,
+    /// So many calls that got no answer at all open it too, if no healthy answer came among them and each began within the
+    /// window after the one before had ended. A call that hangs costs its customer the whole time limit, and where few pay,
+    /// one after the other, ten of them would never come together in the window.
+    pub silences: u32,
     /// How long it stays open before calls may try. The customer is told to come back after about as long.
     pub pause: Duration,
     /// How many calls may try at the same time. One is enough to learn whether the provider is back.
@@ -42,7 +47,14 @@ impl BreakerLimits {
     /// The bounds for executors that own an intent for so long.
     #[must_use]
     pub fn for_lease(lease: Duration) -> Self {
-        Self { faults: 10, window: Duration::from_secs(30), pause: PAUSE_MAX.min(lease / PAUSES_PER_LEASE), trials: 1 }
+        Self {
+            faults: 10,
+            window: Duration::from_secs(30),
+            // One may be a packet that got lost, two a bad moment.
+            silences: 3,
+            pause: PAUSE_MAX.min(lease / PAUSES_PER_LEASE),
+            trials: 1,
+        }
     }
 }
 
@@ -57,7 +69,7 @@ pub struct Breaker<P> {
 impl<P> Breaker<P> {
     /// Stands before `provider`, closed.
     pub fn new(provider: P, limits: BreakerLimits) -> Self {
-        let gate = Gate { state: State::Closed { faults: 0, first: Instant::now() }, era: 0, opened: None };
+        let gate = Gate { state: State::closed(Instant::now()), era: 0, opened: None };
         Self { provider, limits, gate: Mutex::new(gate) }
     }
 
@@ -78,7 +90,7 @@ impl<P> Breaker<P> {
             }
             State::Open { .. } | State::HalfOpen { .. } => false,
         };
-        may_go.then(|| Pass { breaker: self, era: gate.era, is_reported: false })
+        may_go.then(|| Pass { breaker: self, era: gate.era, began: now, is_reported: false })
     }
 
     /// Nothing that holds the gate can panic half-way, so that it is whole in any case.
@@ -103,6 +115,10 @@ enum State {
         faults: u32,
         /// When the first of them was.
         first: Instant,
+        /// Calls without any answer since the last healthy one.
+        silences: u32,
+        /// When the last of them ended.
+        silent: Instant,
     },
     Open {
         until: Instant,
@@ -113,6 +129,13 @@ enum State {
     },
 }
 
+impl State {
+    /// Closed, with nothing known against the provider.
+    const fn closed(now: Instant) -> Self {
+        Self::Closed { faults: 0, first: now, silences: 0, silent: now }
+    }
+}
+
 impl Gate {
     fn turn(&mut self, state: State) {
         self.state = state;
@@ -120,7 +143,7 @@ impl Gate {
     }
 
     fn close(&mut self, now: Instant) {
-        self.turn(State::Closed { faults: 0, first: now });
+        self.turn(State::closed(now));
         if let Some(opened) = self.opened.take() {
             let seconds = now.duration_since(opened).as_secs();
             tracing::info!(seconds, "the provider answers again");
@@ -138,22 +161,29 @@ impl Gate {
         }
     }
 
-    fn note(&mut self, health: Health, limits: &BreakerLimits) {
+    /// Learns how a call went that began then.
+    fn note(&mut self, health: Health, began: Instant, limits: &BreakerLimits) {
         let now = Instant::now();
         match (&mut self.state, health) {
-            (State::Closed { faults, .. }, Health::Healthy) => *faults = 0,
-            (State::Closed { faults, first }, Health::Faulty) => {
+            (state @ State::Closed { .. }, Health::Healthy) => *state = State::closed(now),
+            (State::Closed { faults, first, silences, silent }, Health::Faulty | Health::Silent) => {
                 if *faults == 0 || now.duration_since(*first) > limits.window {
                     (*faults, *first) = (0, now);
                 }
                 *faults += 1;
-                if *faults >= limits.faults {
+                if health == Health::Silent {
+                    if began.saturating_duration_since(*silent) > limits.window {
+                        *silences = 0;
+                    }
+                    (*silences, *silent) = (*silences + 1, now);
+                }
+                if *faults >= limits.faults || *silences >= limits.silences {
                     self.open(now, limits.pause);
                 }
             }
             (State::HalfOpen { .. }, Health::Healthy) => self.close(now),
             // What tells nothing does not prove that the provider is back.
-            (State::HalfOpen { .. }, Health::Faulty | Health::Untold) => self.open(now, limits.pause),
+            (State::HalfOpen { .. }, Health::Faulty | Health::Silent | Health::Untold) => self.open(now, limits.pause),
             (State::Closed { .. }, Health::Untold) | (State::Open { .. }, _) => {}
         }
     }
@@ -164,8 +194,10 @@ impl Gate {
 enum Health {
     /// It answered.
     Healthy,
-    /// It cannot be reached, keeps silent, or says itself that something is broken.
+    /// It cannot be reached, breaks off, or says itself that something is broken.
     Faulty,
+    /// It was asked, and said nothing until the time was over.
+    Silent,
     /// Nothing.
     Untold,
 }
@@ -175,6 +207,7 @@ enum Health {
 struct Pass<'a, P> {
     breaker: &'a Breaker<P>,
     era: u64,
+    began: Instant,
     is_reported: bool,
 }
 
@@ -183,7 +216,7 @@ impl<P> Pass<'_, P> {
         self.is_reported = true;
         let mut gate = self.breaker.gate();
         if gate.era == self.era {
-            gate.note(health, &self.breaker.limits);
+            gate.note(health, self.began, &self.breaker.limits);
         }
     }
 }
@@ -283,10 +316,8 @@ fn of_not_sent(reason: NotSentReason) -> Health {
 
 fn of_unknown(reason: UnknownReason) -> Health {
     match reason {
-        UnknownReason::NotConnected
-        | UnknownReason::TimedOut
-        | UnknownReason::ConnectionLost
-        | UnknownReason::ServerFault => Health::Faulty,
+        UnknownReason::NotConnected | UnknownReason::ConnectionLost | UnknownReason::ServerFault => Health::Faulty,
+        UnknownReason::TimedOut => Health::Silent,
         UnknownReason::UnexpectedState
         | UnknownReason::Processing
         | UnknownReason::KeyReused

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use tokio::time::{Duration, Instant, advance, sleep};
 
-use super::{Breaker, BreakerLimits};
+use super::{Breaker, BreakerLimits, Gate, Health, State};
 use crate::{
     money::Money,
     provider::{
@@ -18,8 +18,13 @@ use crate::{
     },
 };
 
-const LIMITS: BreakerLimits =
-    BreakerLimits { faults: 10, window: Duration::from_secs(30), pause: Duration::from_secs(2), trials: 1 };
+const LIMITS: BreakerLimits = BreakerLimits {
+    faults: 10,
+    window: Duration::from_secs(30),
+    silences: 3,
+    pause: Duration::from_secs(2),
+    trials: 1,
+};
 
 const SLOWLY: Duration = Duration::from_secs(3);
 
@@ -295,6 +300,59 @@ async fn only_faults_in_a_row_and_soon_after_each_other_open_it() {
     breaker.pay_times(1).await;
     breaker.becomes(Mood::Answers);
     assert_eq!(breaker.pays().await, declined());
+}
+
+/// Calls that hang, one after the other as where few pay: the third opens it, also with some time between them, and with other
+/// faults. Ten would take longer than the window, so that every customer would wait for the whole time limit.
+#[tokio::test(start_paused = true)]
+async fn calls_that_hang_one_after_the_other_open_it() {
+    for between in [Duration::ZERO, Duration::from_secs(20), LIMITS.window] {
+        let breaker = behind_breaker(Mood::Hangs);
+        for _ in 0..LIMITS.silences {
+            assert_eq!(breaker.pays().await, ConfirmOutcome::Unknown(UnknownReason::TimedOut), "{between:?}");
+            breaker.becomes(Mood::Refuses);
+            let _other_fault = breaker.pays().await;
+            breaker.becomes(Mood::Hangs);
+            advance(between).await;
+        }
+        let calls = breaker.calls();
+        // Where time has passed, it lets one try, which hangs as well and keeps the others from waiting.
+        let began = Instant::now();
+        let outcomes = join_all((0..5).map(|_| breaker.pays())).await;
+        let trials = usize::from(between >= LIMITS.pause);
+        assert_eq!(outcomes.iter().filter(|outcome| **outcome == TURNED_AWAY).count(), 5 - trials, "{between:?}");
+        assert_eq!(breaker.calls() - calls, trials, "{between:?}");
+        assert_eq!(Instant::now() - began, Duration::from_secs(10) * u32::try_from(trials).expect("0 or 1"));
+    }
+}
+
+/// An answer among them, or a long time in which nobody paid, and they have nothing to do with each other.
+#[tokio::test(start_paused = true)]
+async fn calls_that_hang_now_and_then_do_not_open_it() {
+    let breaker = behind_breaker(Mood::Hangs);
+    for _ in 0..5 {
+        breaker.becomes(Mood::Hangs);
+        breaker.pay_times(LIMITS.silences - 1).await;
+        breaker.becomes(Mood::Answers);
+        assert_eq!(breaker.pays().await, declined());
+    }
+    breaker.becomes(Mood::Hangs);
+    for _ in 0..5 {
+        assert_eq!(breaker.pays().await, ConfirmOutcome::Unknown(UnknownReason::TimedOut));
+        advance(LIMITS.window + Duration::from_secs(1)).await;
+    }
+}
+
+/// The longest time limit that can be set is four times the window: what counts is the pause between the calls.
+#[tokio::test(start_paused = true)]
+async fn how_long_a_call_may_hang_does_not_matter() {
+    let mut gate = Gate { state: State::closed(Instant::now()), era: 0, opened: None };
+    for n in 1..=LIMITS.silences {
+        let began = Instant::now();
+        advance(4 * LIMITS.window).await;
+        gate.note(Health::Silent, began, &LIMITS);
+        assert_eq!(matches!(gate.state, State::Open { .. }), n == LIMITS.silences, "after {n}");
+    }
 }
 
 /// A call whose caller goes away while it tries leaves its place to the next.
