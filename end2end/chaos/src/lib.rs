@@ -13,6 +13,7 @@ pub mod cluster;
 pub mod customer;
 #[cfg(target_os = "linux")]
 pub mod disk;
+pub mod events;
 pub mod gate;
 pub mod process;
 pub mod proxy;

@@ -6,6 +6,7 @@ use std::{collections::BTreeSet, fs, path::Path, sync::Arc, time::Duration};
 use chaos::{
     books,
     customer::{Answer, Customer, DECLINED_CARD, GOOD_CARD, Payment},
+    events,
     gate::{Fate, Message, Moment},
     process,
     shop::Plan,
@@ -42,8 +43,8 @@ const ELSEWHERE: [&str; 5] = [
     "select 'amount_mismatch'",
     // Money for an intent that has failed, as only news from the provider that nobody asked for bring it.
     "'order_paid_late'",
-    // Who such news are about. There is no door for them yet.
-    "where operation = 'pay' and provider_payment_intent = $1",
+    // Once a minute.
+    "delete from inbox_events",
 ];
 
 /// What the shop asks its database, by the descriptions that its queries are checked against.
@@ -79,7 +80,8 @@ async fn press_on(replica: &Replica, payment: &Payment) -> Answer {
 impl Scene {
     async fn new(ground: &Arc<Ground>) -> Self {
         let grace = ("PAYONCE_STOP_GRACE_MS".to_owned(), "300".to_owned());
-        let plan = Plan { pool_size: POOL_SIZE, more: vec![grace], ..Plan::default() };
+        let secret = ("PAYONCE_WEBHOOK_SECRETS".to_owned(), events::SECRET.to_owned());
+        let plan = Plan { pool_size: POOL_SIZE, more: vec![grace, secret], ..Plan::default() };
         let mut world = World::new(ground, 2, &plan).await.unwrap();
         world.customer = Customer::patient().unwrap();
         Self { ground: Arc::clone(ground), world, payments: Vec::new() }
@@ -181,6 +183,30 @@ impl Scene {
         operator(&["api-key", "revoke", listed.split_whitespace().next().unwrap()], &url).await;
     }
 
+    /// The provider tells of money that is booked, and of money for a payment intent that nobody knows; each until it is thanked.
+    async fn events(&mut self, replica: usize) {
+        let payment = self.payment(replica, GOOD_CARD).await;
+        press_on(&self.world.replicas[replica], &payment).await;
+        let sql = "select provider_payment_intent, charge from intents where id = $1";
+        let (payment_intent, charge): (String, String) =
+            sqlx::query_as(sql).bind(payment.intent).fetch_one(&self.world.database.pool).await.unwrap();
+        let (amount, currency) = (payment.order.amount, payment.order.currency.as_str());
+        let strange = format!("strange_{}", Uuid::new_v4().simple());
+        for event in [
+            events::charged(&payment_intent, &charge, amount, currency),
+            events::charged(&strange, &strange, amount, currency),
+        ] {
+            for _ in 0..2 {
+                let delivery =
+                    events::delivery(&self.world.customer, &self.world.replicas[replica].shop.url(), &event).unwrap();
+                assert_eq!(self.world.customer.send(delivery).await.unwrap().status(), 200);
+            }
+        }
+        let sql = "select count(*) from discrepancies where kind = 'unknown_payment_intent' and charge = $1";
+        let told: i64 = sqlx::query_scalar(sql).bind(&strange).fetch_one(&self.world.database.pool).await.unwrap();
+        assert_eq!(told, 1, "money that nobody knows is told once");
+    }
+
     /// An executor is overtaken while its settle is on the way, and reads how the payment stands.
     async fn overtake(&mut self) {
         let payment = self.payment(1, GOOD_CARD).await;
@@ -251,6 +277,7 @@ async fn strike_each(ground: Arc<Ground>, code: &str) -> BTreeSet<String> {
         scene.pay(replica).await;
         scene.pay_by_bank(replica).await;
         scene.program(replica).await;
+        scene.events(replica).await;
     }
     // The one that is left unknown, and nobody asks: recovery.
     let left = scene.payment(0, GOOD_CARD).await;

@@ -5,12 +5,13 @@ use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use payments::{
     api_key,
+    inbox::{self, Effect, Received},
     intent::Fact,
     limits::Limits,
     money::Money,
     order::by_key::{self, NewOrderByKey, OrderKey},
     outcome,
-    provider::{ProviderCharge, ProviderChargeId},
+    provider::{ProviderCharge, ProviderChargeId, ProviderEvent},
     purge,
     settle::{self, Target},
 };
@@ -35,7 +36,7 @@ async fn strike_once(pool: &PgPool, table: &str, write: &str, code: &str) {
              if nextval('strikes') = 1 then
                  raise exception using errcode = '{code}', message = 'struck';
              end if;
-             return new;
+             return coalesce(new, old);
          end $$;
          create trigger strike before {write} on {table} for each row execute function strike();"
     );
@@ -123,5 +124,27 @@ async fn fault_p9_money_that_does_not_fit_is_told_once(pool: PgPool) {
         settle::apply(&ctx, &target, &wrong).await.unwrap();
         let told = "select count(*) from discrepancies where kind = 'amount_mismatch'";
         assert_eq!(count(&pool, told).await, n, "{code}");
+    }
+}
+
+#[sqlx::test(migrator = "payments::MIGRATOR")]
+async fn fault_p9_old_events_that_cannot_be_forgotten_are_forgotten_by_the_next_run(pool: PgPool) {
+    let provider = Arc::new(Fake::default());
+    let nothing_is_kept = Limits { inbox_memory: Duration::ZERO, ..Limits::default() };
+    let ctx = replica_with(&pool, &provider, nothing_is_kept);
+    for code in CODES {
+        let event = ProviderEvent {
+            id: format!("evt_{code}"),
+            kind: "balance.adjusted".to_owned(),
+            told_at: ctx.clock.now(),
+            wrong_mode: false,
+            about: None,
+        };
+        assert_eq!(inbox::receive(&ctx, event.clone()).await.unwrap(), Received::Handled(Effect::Nothing));
+        assert_eq!(inbox::receive(&ctx, event).await.unwrap(), Received::Again);
+        strike_once(&pool, "inbox_events", "delete", code).await;
+        assert_clear(code, inbox::purge(&ctx).await);
+        inbox::purge(&ctx).await.unwrap();
+        assert_eq!(count(&pool, "select count(*) from inbox_events").await, 0, "{code}");
     }
 }
