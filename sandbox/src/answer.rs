@@ -123,6 +123,10 @@ impl Refusal {
         self.error.get("code")?.as_str()
     }
 
+    pub fn message(&self) -> String {
+        self.error.get("message").and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+
     pub fn param_text(&self) -> Option<&str> {
         self.error.get("param")?.as_str()
     }

@@ -9,13 +9,15 @@ use axum::http::{HeaderMap, HeaderValue, Response, header};
 
 use crate::answer::Answer;
 use crate::calls::{Entry, Outcome};
+use crate::events::API_VERSION;
 use crate::faults::{Hangup, Kind, Plan, Subject, Turn};
 use crate::idempotency::{self, Admission};
 use crate::net::Wire;
-use crate::request::{self, Call};
+use crate::request::{self, Call, VERSION_HEADER};
 use crate::routes::{self, Done};
 use crate::state::{Change, Put};
 use crate::strike::{self, Ending};
+use crate::written::Written;
 use crate::{Sandbox, clock, ids};
 
 const BROWSER_PATH: &str = "/v1/payment_methods";
@@ -28,16 +30,20 @@ pub async fn handle(
 ) -> Response<Body> {
     let for_browsers = request.uri().path() == BROWSER_PATH;
     let request_id = ids::new("req");
+    let mut version = API_VERSION.to_owned();
     let ending = match request::read(&sandbox, request, &request_id).await {
         Err(refusal) => Ending::Answer(refusal.answer()),
         Ok(call) => {
+            version.clone_from(&call.version);
             let running = sandbox.stop.clone().run_until_cancelled_owned(run(Arc::clone(&sandbox), call));
             // A call that was stopped, or that panicked, has no answer: its client learns that something went wrong.
             sandbox.tasks.spawn(running).await.ok().flatten().unwrap_or(Ending::Hangup(Hangup::Reset))
         }
     };
     let mut response = match ending {
-        Ending::Answer(answer) => answer.header("request-id", &request_id).into_response(),
+        Ending::Answer(answer) => {
+            answer.header("request-id", &request_id).header(VERSION_HEADER, &version).into_response()
+        }
         Ending::Hangup(how) => wire.end_with(Vec::new(), how),
         Ending::Half(answer) => {
             let (whole, half) = (answer.body.len(), answer.body.len() / 2);
@@ -109,19 +115,19 @@ async fn perform(sandbox: &Arc<Sandbox>, call: &mut Call, subject: &Subject) -> 
 
     call.at_ms = clock::now_ms();
     call.decline = plan.has(Kind::Decline).and_then(|fault| fault.code.clone());
-    let (answer, number) = match &admission {
-        Admission::Replay(answer) => (answer.clone(), sandbox.journal.newest()),
+    let (answer, written) = match &admission {
+        Admission::Replay(answer) => (answer.clone(), Written::read(sandbox)),
         Admission::Fresh { .. } => execute(sandbox, call, &plan),
-        Admission::Refused(refusal) => (refusal.clone().answer(), 0),
+        Admission::Refused(refusal) => (refusal.clone().answer(), Written::read(sandbox)),
     };
-    if sandbox.journal.flushed(number).await.is_err() {
+    if written.flushed_and_told(sandbox).await.is_err() {
         return Ending::Hangup(Hangup::Reset);
     }
     strike::after(sandbox, &plan, answer).await
 }
 
 /// Executes the call: one step under the lock, one line in the journal.
-fn execute(sandbox: &Sandbox, call: &Call, plan: &Plan) -> (Answer, u64) {
+fn execute(sandbox: &Sandbox, call: &Call, plan: &Plan) -> (Answer, Written) {
     let mut world = sandbox.world();
     let mut change = Change::new(&mut world.state);
     let Done { mut answer, executed } =
@@ -134,8 +140,7 @@ fn execute(sandbox: &Sandbox, call: &Call, plan: &Plan) -> (Answer, u64) {
             change.put(Put::Key(record));
         }
     }
-    let put = change.puts;
-    let number = if put.is_empty() { sandbox.journal.newest() } else { sandbox.write(call.op.name(), call.at_ms, put) };
+    let written = Written::change(sandbox, change, &call.cause());
     drop(world);
-    (answer, number)
+    (answer, written)
 }

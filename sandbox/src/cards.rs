@@ -1,7 +1,7 @@
 //! The test cards: their numbers, their tokens, and what they do when they are charged, as the provider documents them.
 //! Only these cards exist here; a real card typed by mistake is refused at the door and nothing of it is kept.
 
-use crate::state::{CardError, Conduct};
+use crate::records::{CardError, Conduct, Method, RefundConduct};
 
 /// One row of the table.
 pub struct TestCard {
@@ -10,12 +10,33 @@ pub struct TestCard {
     pub tokens: &'static [&'static str],
     pub bank_step: bool,
     pub decline: Option<&'static str>,
+    pub refund: RefundConduct,
+    /// The reason of a dispute that comes with the charge.
+    pub dispute: Option<&'static str>,
     /// For the page.
     pub does: &'static str,
 }
 
 const fn pays(number: &'static str, tokens: &'static [&'static str], does: &'static str) -> TestCard {
-    TestCard { number, tokens, bank_step: false, decline: None, does }
+    TestCard { number, tokens, bank_step: false, decline: None, refund: RefundConduct::Succeeds, dispute: None, does }
+}
+
+const fn refunds(
+    number: &'static str,
+    tokens: &'static [&'static str],
+    refund: RefundConduct,
+    does: &'static str,
+) -> TestCard {
+    TestCard { refund, ..pays(number, tokens, does) }
+}
+
+const fn disputes(
+    number: &'static str,
+    tokens: &'static [&'static str],
+    reason: &'static str,
+    does: &'static str,
+) -> TestCard {
+    TestCard { dispute: Some(reason), ..pays(number, tokens, does) }
 }
 
 const fn declines(
@@ -24,7 +45,7 @@ const fn declines(
     decline: &'static str,
     does: &'static str,
 ) -> TestCard {
-    TestCard { number, tokens, bank_step: false, decline: Some(decline), does }
+    TestCard { decline: Some(decline), ..pays(number, tokens, does) }
 }
 
 const fn asks(
@@ -33,7 +54,7 @@ const fn asks(
     decline: Option<&'static str>,
     does: &'static str,
 ) -> TestCard {
-    TestCard { number, tokens, bank_step: true, decline, does }
+    TestCard { bank_step: true, decline, ..pays(number, tokens, does) }
 }
 
 /// Every card there is. A token that names `visa` works without it too.
@@ -55,6 +76,15 @@ pub const TEST_CARDS: &[TestCard] = &[
     pays("4000002500000003", &["fr"], "Pays (France)"),
     pays("4000003920000003", &["jp"], "Pays (Japan)"),
     pays("4000000000003055", &["threeDSecureOptional"], "Pays; the bank could ask but does not"),
+    refunds("4000000000007726", &["pendingRefund"], RefundConduct::SucceedsLater, "Pays; a refund takes a while"),
+    refunds("4000000000005126", &["refundFail"], RefundConduct::FailsLater, "Pays; a refund fails after a while"),
+    disputes("4000000000000259", &["createDispute"], "fraudulent", "Pays, then the charge is disputed as fraud"),
+    disputes(
+        "4000000000002685",
+        &["createDisputeProductNotReceived"],
+        "product_not_received",
+        "Pays, then the charge is disputed: nothing came",
+    ),
     declines("4000000000000002", &["chargeDeclined", "visa_chargeDeclined"], "generic_decline", "Declined"),
     declines(
         "4000000000009995",
@@ -110,7 +140,12 @@ pub const TEST_CARDS: &[TestCard] = &[
 
 impl TestCard {
     pub fn conduct(&self) -> Conduct {
-        Conduct { bank_step: self.bank_step, decline: self.decline.map(str::to_owned) }
+        Conduct {
+            bank_step: self.bank_step,
+            decline: self.decline.map(str::to_owned),
+            refund: self.refund,
+            dispute: self.dispute.map(str::to_owned),
+        }
     }
 
     pub fn last4(&self) -> &'static str {
@@ -119,6 +154,22 @@ impl TestCard {
 
     pub fn brand(&self) -> &'static str {
         brand(self.number)
+    }
+}
+
+/// A plain card that pays, whose payment method has this id.
+pub fn plain_method(id: String, now: i64) -> Method {
+    let (year, _) = crate::clock::year_and_month(now);
+    Method {
+        id,
+        brand: "visa".to_owned(),
+        last4: "4242".to_owned(),
+        exp_month: 12,
+        exp_year: year + 1,
+        name: None,
+        email: None,
+        created: now,
+        conduct: Conduct::default(),
     }
 }
 

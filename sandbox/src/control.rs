@@ -8,11 +8,16 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, Response, header};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Refusal};
+use crate::events::Cause;
 use crate::faults::{FaultOrder, Kind};
-use crate::state::{Charge, Put, Refund, State as Records};
+use crate::journal::Gone;
+use crate::records::{Charge, Refund};
+use crate::state::{Change, Put, State as Records};
+use crate::written::Written;
 use crate::{Sandbox, bank, clock, idempotency, pages};
 
 /// Which part of the ledger or of the log of calls is wanted.
@@ -37,8 +42,9 @@ fn moved(state: &Records, filter: &Filter) -> Value {
         filter.order.as_ref().is_none_or(|order| charge.metadata.get("order") == Some(order))
             && filter.payment_intent.as_ref().is_none_or(|intent| &charge.payment_intent == intent)
     };
-    let charges = state.charges.oldest_first().filter(|charge| charge.succeeded() && wanted(charge));
-    let refunds = state.refunds.oldest_first().filter(|refund| state.charges.get(&refund.charge).is_some_and(wanted));
+    let charges = state.charges.oldest_rows_first().filter(|charge| charge.succeeded() && wanted(charge));
+    let refunds =
+        state.refunds.oldest_rows_first().filter(|refund| state.charges.row(&refund.charge).is_some_and(wanted));
     json!({
         "charges": charges.map(charge_line).collect::<Vec<_>>(),
         "refunds": refunds.map(refund_line).collect::<Vec<_>>(),
@@ -57,6 +63,7 @@ fn charge_line(charge: &Charge) -> Value {
         "status": "succeeded",
         "payment_method": charge.payment_method.id,
         "refunded": charge.amount_refunded,
+        "disputed": charge.amount_disputed,
     })
 }
 
@@ -70,7 +77,7 @@ fn refund_line(refund: &Refund) -> Value {
         "metadata": refund.metadata,
         "idempotency_key": refund.idempotency_key,
         "created": refund.created,
-        "status": "succeeded",
+        "status": refund.status.name(),
     })
 }
 
@@ -85,15 +92,9 @@ pub async fn calls(State(sandbox): State<Arc<Sandbox>>, Query(filter): Query<Fil
 }
 
 pub async fn set_fault(State(sandbox): State<Arc<Sandbox>>, headers: HeaderMap, body: Bytes) -> Response<Body> {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if !kind.starts_with("application/json") {
-        return Refusal::new(415, "invalid_request_error", "A fault is sent as application/json.")
-            .answer()
-            .into_response();
-    }
-    let order: FaultOrder = match serde_json::from_slice(&body) {
+    let order: FaultOrder = match read(&headers, &body) {
         Ok(order) => order,
-        Err(error) => return Refusal::invalid(format!("This fault cannot be read: {error}.")).answer().into_response(),
+        Err(refusal) => return refusal.answer().into_response(),
     };
     let (kind, ms) = (order.fault.kind, order.fault.ms);
     match sandbox.faults.set(order) {
@@ -124,6 +125,10 @@ pub async fn erase(State(sandbox): State<Arc<Sandbox>>) -> Response<Body> {
         sandbox.journal.erase()
     };
     sandbox.calls.clear();
+    sandbox.courier.log.clear();
+    if let Err(error) = sandbox.bring_in_endpoints() {
+        return Refusal::invalid(error.to_string()).answer().into_response();
+    }
     written(&sandbox, number, Answer::json(200, &json!({ "erased": true }))).await
 }
 
@@ -159,9 +164,44 @@ pub async fn bank_page(State(sandbox): State<Arc<Sandbox>>, Path(id): Path<Strin
     written(&sandbox, number, answer).await
 }
 
+/// Reads the JSON of a control call. Another content type is refused, so that pages of other origins need a preflight.
+pub fn read<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Refusal> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if !kind.starts_with("application/json") {
+        return Err(Refusal::new(415, "invalid_request_error", "Control calls take application/json."));
+    }
+    serde_json::from_slice(body).map_err(|error| Refusal::invalid(format!("This cannot be read: {error}.")))
+}
+
+/// The way of a control call that changes something: one step, one line in the journal, then the events and the answer.
+pub async fn change(
+    sandbox: &Arc<Sandbox>,
+    call: &'static str,
+    act: impl FnOnce(&mut Change<'_>, i64) -> Result<Value, Refusal>,
+) -> Response<Body> {
+    let now_ms = clock::now_ms();
+    let (answer, step) = {
+        let mut world = sandbox.world();
+        let mut change = Change::new(&mut world.state);
+        let answer = match act(&mut change, now_ms) {
+            Ok(body) => Answer::json(200, &body),
+            Err(refusal) => refusal.answer(),
+        };
+        (answer, Written::change(sandbox, change, &Cause::own(call, now_ms)))
+    };
+    match step.flushed_and_told(sandbox).await {
+        Ok(()) => answer.into_response(),
+        Err(Gone) => journal_is_gone(),
+    }
+}
+
+fn journal_is_gone() -> Response<Body> {
+    Refusal::new(500, "api_error", "The journal cannot be written.").answer().into_response()
+}
+
 async fn written(sandbox: &Sandbox, number: u64, answer: Answer) -> Response<Body> {
     match sandbox.journal.flushed(number).await {
         Ok(()) => answer.into_response(),
-        Err(_gone) => Refusal::new(500, "api_error", "The journal cannot be written.").answer().into_response(),
+        Err(Gone) => journal_is_gone(),
     }
 }

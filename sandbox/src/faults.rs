@@ -8,163 +8,15 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::answer::Refusal;
+use crate::events;
+pub use crate::fault_kinds::{Fault, FaultOrder, Hangup, Kind, Path, Turn};
+use crate::fault_kinds::{Match, check};
 
 const MAX_FAULTS: usize = 200;
-/// Long enough for every deadline that a shop may have, short enough that a forgotten fault ends.
-const MAX_WAIT_MS: u64 = 600_000;
-const MAX_REFUSE_MS: u64 = 60_000;
-
-/// A fault as `POST /_sandbox/faults` takes it.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct FaultOrder {
-    #[serde(rename = "match", default)]
-    pub matches: Match,
-    pub fault: Fault,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub probability: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
-}
-
-/// Which calls a fault can strike.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Match {
-    #[serde(default)]
-    pub path: Path,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub order: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub payment_intent: Option<String>,
-}
-
-/// The call's name, as in `routes`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Path {
-    #[default]
-    Any,
-    Create,
-    Retrieve,
-    Confirm,
-    Cancel,
-    Refund,
-    Tokenize,
-    Hosted,
-    Bank,
-    Read,
-    List,
-}
-
-impl Path {
-    fn holds(self, call: &str) -> bool {
-        self == Self::Any || serde_json::to_value(self).is_ok_and(|name| name == call)
-    }
-}
-
-/// What happens to a call that is struck.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Fault {
-    pub kind: Kind,
-    /// How long the delay is, or how long the port is closed; for the other kinds a wait before they strike.
-    #[serde(default)]
-    pub ms: u64,
-    /// Whether the idempotency key remembers the faulty answer.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub remember: bool,
-    /// How a dropped connection ends.
-    #[serde(default)]
-    pub how: Hangup,
-    /// For `status`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<u16>,
-    /// For `status`: seconds of a `Retry-After`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_after: Option<u32>,
-    /// For `status`: where a redirect leads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub location: Option<String>,
-    /// For `decline`, and the error code of `status`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    DelayBefore,
-    DelayAfter,
-    DropBefore,
-    ChargeThenDrop,
-    #[serde(rename = "charge_then_500")]
-    ChargeThen500,
-    #[serde(rename = "error_500")]
-    Error500,
-    #[serde(rename = "conflict_409")]
-    Conflict409,
-    Status,
-    Decline,
-    IgnoreKey,
-    Garbage,
-    HalfBody,
-    WrongAmount,
-    WrongCurrency,
-    Refuse,
-    RefuseAfter,
-}
-
-/// When a fault has its turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// At once, when it is set.
-    Now,
-    /// Before the key is looked up.
-    AtTheDoor,
-    /// Before the call is executed.
-    Before,
-    /// It changes what the call does.
-    During,
-    /// After the call's changes are written.
-    After,
-}
-
-impl Kind {
-    pub fn turn(self) -> Turn {
-        match self {
-            Self::Refuse => Turn::Now,
-            Self::IgnoreKey => Turn::AtTheDoor,
-            Self::DelayBefore | Self::DropBefore | Self::Error500 | Self::Conflict409 | Self::Status => Turn::Before,
-            Self::Decline => Turn::During,
-            Self::DelayAfter
-            | Self::ChargeThenDrop
-            | Self::ChargeThen500
-            | Self::Garbage
-            | Self::HalfBody
-            | Self::WrongAmount
-            | Self::WrongCurrency
-            | Self::RefuseAfter => Turn::After,
-        }
-    }
-}
-
-/// How a connection ends without an answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Hangup {
-    /// With a reset (RST).
-    #[default]
-    Reset,
-    /// With an orderly end (FIN).
-    Close,
-}
 
 /// What a fault can know of a call.
 #[derive(Clone, Debug)]
@@ -172,6 +24,8 @@ pub struct Subject {
     pub call: &'static str,
     pub order: Option<String>,
     pub payment_intent: Option<String>,
+    /// The type of the event that is delivered.
+    pub event: Option<String>,
 }
 
 /// A fault that is set.
@@ -238,10 +92,20 @@ impl Faults {
             .lock()
             .1
             .iter_mut()
-            .filter(|set| turns.contains(&set.order.fault.kind.turn()) && set.order.matches.holds(subject))
+            .filter(|set| turns.contains(&set.turn()) && set.order.matches.holds(subject))
             .filter_map(Set::draw)
             .collect();
         Plan { faults, cleared }
+    }
+
+    /// A plan of these faults alone.
+    pub fn plan(&self, faults: Vec<Fault>) -> Plan {
+        Plan { faults, cleared: self.cleared.subscribe() }
+    }
+
+    /// The plan of what no fault can strike.
+    pub fn none(&self) -> Plan {
+        self.plan(Vec::new())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, (u64, Vec<Set>)> {
@@ -250,6 +114,11 @@ impl Faults {
 }
 
 impl Set {
+    /// Kinds that strike both calls and deliveries have their turn where they match.
+    fn turn(&self) -> Turn {
+        if self.order.matches.path == Path::Webhook { Turn::Delivery } else { self.order.fault.kind.turn() }
+    }
+
     fn draw(&mut self) -> Option<Fault> {
         let strikes = match (self.order.next, self.order.probability) {
             (Some(next), _) => self.struck < next,
@@ -269,10 +138,14 @@ impl Match {
         self.path.holds(subject.call)
             && same(&self.order, &subject.order)
             && same(&self.payment_intent, &subject.payment_intent)
+            && self.event.as_ref().is_none_or(|wanted| {
+                subject.event.as_ref().is_some_and(|kind| events::is_one_of(kind, std::slice::from_ref(wanted)))
+            })
     }
 }
 
-/// What is going to happen to one call.
+/// What is going to happen to one call, or to one event on its way.
+#[derive(Clone)]
 pub struct Plan {
     faults: Vec<Fault>,
     cleared: watch::Receiver<u64>,
@@ -287,6 +160,11 @@ impl Plan {
         self.faults.iter().find(|fault| fault.kind == kind)
     }
 
+    /// The kinds of the faults.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.faults.iter().map(|fault| fault.kind.name()).collect()
+    }
+
     /// Waits as long as the fault says, or until all faults are taken back.
     pub async fn wait(&self, fault: &Fault) {
         if fault.ms > 0 {
@@ -296,49 +174,12 @@ impl Plan {
     }
 }
 
-fn check(order: &FaultOrder) -> Result<(), Refusal> {
-    let fault = &order.fault;
-    let bad = |what: String| Err(Refusal::invalid(what).code("parameter_invalid"));
-    if order.next.is_some() && order.probability.is_some() {
-        return bad("A fault has either next or probability, not both.".into());
-    }
-    if order.probability.is_some_and(|probability| !(0.0..=1.0).contains(&probability)) {
-        return bad("probability is between 0 and 1.".into());
-    }
-    let (needs_ms, limit) = match fault.kind {
-        Kind::Refuse | Kind::RefuseAfter => (true, MAX_REFUSE_MS),
-        Kind::DelayBefore | Kind::DelayAfter => (true, MAX_WAIT_MS),
-        Kind::DropBefore
-        | Kind::ChargeThenDrop
-        | Kind::ChargeThen500
-        | Kind::Error500
-        | Kind::Conflict409
-        | Kind::Status
-        | Kind::Decline
-        | Kind::IgnoreKey
-        | Kind::Garbage
-        | Kind::HalfBody
-        | Kind::WrongAmount
-        | Kind::WrongCurrency => (false, MAX_WAIT_MS),
-    };
-    if (needs_ms && fault.ms == 0) || fault.ms > limit {
-        return bad(format!("This kind of fault has ms between {} and {limit}.", u8::from(needs_ms)));
-    }
-    if fault.kind == Kind::Status && !fault.status.is_some_and(|status| (200..=599).contains(&status)) {
-        return bad("A status fault has a status between 200 and 599.".into());
-    }
-    if fault.kind == Kind::Decline && fault.code.is_none() {
-        return bad("A decline fault has a code, such as do_not_honor.".into());
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn strikes(faults: &Faults, calls: usize) -> Vec<usize> {
-        let subject = Subject { call: "confirm", order: Some("o1".into()), payment_intent: None };
+        let subject = Subject { call: "confirm", order: Some("o1".into()), payment_intent: None, event: None };
         (0..calls).map(|_| faults.strike(&subject, &[Turn::Before]).faults.len()).collect()
     }
 
@@ -353,7 +194,7 @@ mod tests {
             &faults,
             serde_json::json!({"match": {"path": "confirm", "order": "o1"}, "fault": {"kind": "error_500"}, "next": 2}),
         );
-        let other = Subject { call: "confirm", order: Some("o2".into()), payment_intent: None };
+        let other = Subject { call: "confirm", order: Some("o2".into()), payment_intent: None, event: None };
         assert!(faults.strike(&other, &[Turn::Before]).faults.is_empty());
         assert_eq!(strikes(&faults, 4), [1, 1, 0, 0]);
     }
@@ -383,6 +224,11 @@ mod tests {
             serde_json::json!({"fault": {"kind": "decline"}}),
             serde_json::json!({"fault": {"kind": "error_500"}, "next": 1, "probability": 0.5}),
             serde_json::json!({"fault": {"kind": "error_500"}, "probability": 1.5}),
+            serde_json::json!({"fault": {"kind": "never"}}),
+            serde_json::json!({"match": {"path": "webhook"}, "fault": {"kind": "error_500"}}),
+            serde_json::json!({"match": {"path": "webhook"}, "fault": {"kind": "garbage"}}),
+            serde_json::json!({"match": {"path": "webhook"}, "fault": {"kind": "duplicate", "times": 51}}),
+            serde_json::json!({"match": {"path": "confirm", "event": "charge.*"}, "fault": {"kind": "error_500"}}),
         ] {
             let parsed: FaultOrder = serde_json::from_value(order.clone()).unwrap();
             assert!(Faults::default().set(parsed).is_err(), "{order}");

@@ -118,6 +118,23 @@ impl Params {
         Ok(metadata)
     }
 
+    /// Whether there is anything under a name.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Older metadata with the changes of this call: what is given empty is taken away, what is not given stays.
+    pub fn merge_metadata(&self, mut old: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Refusal> {
+        let new = self.metadata()?;
+        match self.0.get("metadata") {
+            Some(Node::Group(group)) => old.retain(|name, _| !group.contains_key(name)),
+            Some(Node::Text(_)) => old.clear(),
+            None => {}
+        }
+        old.extend(new);
+        Ok(old)
+    }
+
     /// The texts of a list such as `expand[]`.
     pub fn list(&self, name: &str) -> Vec<&str> {
         match self.0.get(name) {

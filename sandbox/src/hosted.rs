@@ -8,10 +8,11 @@ use crate::answer::{Answer, Refusal};
 use crate::form::web_address;
 use crate::ids;
 use crate::pages;
+use crate::records::Session;
 use crate::render;
 use crate::request::Call;
 use crate::routes::Done;
-use crate::state::{Change, Put, Session, State};
+use crate::state::{Change, Put, State};
 use crate::tokens::{Typed, split_expiry, tidy, tokenize};
 
 const METHOD_PARAMS: &[&str] = &["billing_details", "card", "expand", "key", "metadata", "type"];
@@ -41,12 +42,12 @@ pub fn create_method(change: &mut Change<'_>, call: &Call) -> Result<Done, Refus
 
 pub fn retrieve_method(state: &State, id: &str) -> Result<Done, Refusal> {
     let method = state.methods.get(id).ok_or_else(|| Refusal::no_such("payment method", "payment_method", id))?;
-    Ok(Done::read(Answer::json(200, &render::method(method))))
+    Ok(Done::read(Answer::json(200, &render::method(&method))))
 }
 
 pub fn retrieve_session(state: &State, id: &str) -> Result<Done, Refusal> {
     let session = state.sessions.get(id).ok_or_else(|| Refusal::no_such("card session", "id", id))?;
-    Ok(Done::read(Answer::json(200, &render::session(state, session))))
+    Ok(Done::read(Answer::json(200, &render::session(state, &session))))
 }
 
 /// The plain card form. Whatever the card is worth, the browser goes back to the shop; only a form that cannot be trusted

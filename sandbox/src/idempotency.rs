@@ -10,8 +10,9 @@ use sha2::{Digest as _, Sha256};
 use crate::Sandbox;
 use crate::answer::{Answer, Refusal};
 use crate::form::Params;
+use crate::records::KeyRecord;
 use crate::request::Call;
-use crate::state::{KeyRecord, State};
+use crate::state::State;
 
 const MAX_KEY_CHARS: usize = 255;
 

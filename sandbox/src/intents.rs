@@ -1,18 +1,22 @@
 //! Payment intents: create, confirm, cancel. The promise: a payment intent is charged at most once, whatever keys its
 //! confirms carry, and never after it was cancelled. The bank page ends in the same `charge`.
 
+use std::borrow::Cow;
+
 use serde_json::json;
 use url::Url;
 
 use crate::answer::{Answer, Refusal};
 use crate::cards;
+use crate::disputes;
 use crate::form::Params;
 use crate::ids;
 use crate::money;
+use crate::records::{BankStep, CardError, Charge, Intent, IntentStatus, Method};
 use crate::render::Renderer;
 use crate::request::Call;
 use crate::routes::Done;
-use crate::state::{BankStep, CardError, Change, Charge, Intent, IntentStatus, Method, Put, State};
+use crate::state::{Change, Put, State};
 
 const CREATE_PARAMS: &[&str] = &[
     "amount",
@@ -72,7 +76,7 @@ pub fn create(change: &mut Change<'_>, call: &Call) -> Result<Done, Refusal> {
 pub fn retrieve(state: &State, call: &Call, id: &str) -> Result<Done, Refusal> {
     call.params.only(&["client_secret", "expand"])?;
     let intent = find(state, id)?;
-    let body = Renderer::new(state, &call.base, &call.params, EXPANDABLE)?.intent(intent);
+    let body = Renderer::new(state, &call.base, &call.params, EXPANDABLE)?.intent(&intent);
     Ok(Done::read(Answer::json(200, &body)))
 }
 
@@ -81,7 +85,7 @@ pub fn confirm(change: &mut Change<'_>, call: &Call, id: &str) -> Result<Done, R
     params.only(CONFIRM_PARAMS)?;
     let return_url = params.address("return_url")?.map(String::from);
     Renderer::new(change.state, &call.base, params, EXPANDABLE)?;
-    let mut intent = find(change.state, id)?.clone();
+    let mut intent = find(change.state, id)?.into_owned();
     if !intent.status.is_open() {
         return unexpected_state(change.state, call, &intent, "confirmed");
     }
@@ -100,7 +104,9 @@ pub fn confirm(change: &mut Change<'_>, call: &Call, id: &str) -> Result<Done, R
         intent.status = IntentStatus::RequiresAction;
         intent.payment_method = Some(method.id);
         intent.last_error = None;
-        intent.step = Some(BankStep { number, return_url, idempotency_key: call.key.clone(), decided: None });
+        let expires_ms = Some(call.at_ms.saturating_add(call.bank_wait_ms()));
+        intent.step =
+            Some(BankStep { number, return_url, idempotency_key: call.key.clone(), decided: None, expires_ms });
         change.put(Put::Intent(intent.clone()));
         return answer(change.state, call, &intent);
     }
@@ -124,7 +130,7 @@ pub fn cancel(change: &mut Change<'_>, call: &Call, id: &str) -> Result<Done, Re
         return Err(Refusal::invalid(format!("cancellation_reason is one of {known}.")).param("cancellation_reason"));
     }
     Renderer::new(change.state, &call.base, params, EXPANDABLE)?;
-    let mut intent = find(change.state, id)?.clone();
+    let mut intent = find(change.state, id)?.into_owned();
     if !intent.status.is_open() {
         return unexpected_state(change.state, call, &intent, "canceled");
     }
@@ -157,10 +163,12 @@ pub fn charge(
         intent.status = IntentStatus::RequiresPaymentMethod;
         intent.payment_method = None;
     }
-    change.put(Put::Charge(Charge {
+    let charge = Charge {
         id,
         amount: intent.amount,
         amount_refunded: 0,
+        amount_disputed: 0,
+        dispute: None,
         currency: intent.currency.clone(),
         payment_intent: intent.id.clone(),
         payment_method: method.clone(),
@@ -169,32 +177,31 @@ pub fn charge(
         idempotency_key,
         error,
         created: now,
-    }));
+    };
+    change.put(Put::Charge(charge.clone()));
     change.put(Put::Intent(intent.clone()));
+    if let Some(reason) = method.conduct.dispute.as_deref().filter(|_| charge.succeeded()) {
+        // The table of test cards has no reason that is none.
+        disputes::open(change, charge, None, reason, now).ok();
+    }
     intent
 }
 
-fn find<'a>(state: &'a State, id: &str) -> Result<&'a Intent, Refusal> {
+fn find<'a>(state: &'a State, id: &str) -> Result<Cow<'a, Intent>, Refusal> {
     state.intents.get(id).ok_or_else(|| Refusal::no_such("payment_intent", "intent", id))
 }
 
 /// The payment method with this id; a test token becomes a payment method of its own, as the provider does it.
 fn find_or_make_method(change: &mut Change<'_>, id: &str, now: i64) -> Result<Method, Refusal> {
     if let Some(method) = change.state.methods.get(id) {
-        return Ok(method.clone());
+        return Ok(method.into_owned());
     }
     let card = cards::find_by_token(id).ok_or_else(|| Refusal::missing("payment method", "payment_method", id))?;
-    let (year, _) = crate::clock::year_and_month(now);
     let method = Method {
-        id: ids::new("pm"),
         brand: card.brand().to_owned(),
         last4: card.last4().to_owned(),
-        exp_month: 12,
-        exp_year: year + 1,
-        name: None,
-        email: None,
-        created: now,
         conduct: card.conduct(),
+        ..cards::plain_method(ids::new("pm"), now)
     };
     change.put(Put::Method(method.clone()));
     Ok(method)
@@ -242,6 +249,12 @@ pub fn return_address(return_url: &str, intent: &str, succeeded: bool) -> Option
 /// For the garbled-answer faults: the object with another amount than was asked for and charged.
 pub fn with_wrong(field: &str, body: &str) -> String {
     let Ok(mut object) = serde_json::from_str::<serde_json::Value>(body) else { return body.to_owned() };
+    set_wrong(&mut object, field);
+    object.to_string()
+}
+
+/// Changes a field of an object that is told wrongly.
+pub fn set_wrong(object: &mut serde_json::Value, field: &str) {
     if let Some(value) = object.get_mut(field) {
         *value = match value.as_i64() {
             Some(amount) => json!(amount + 1),
@@ -249,5 +262,4 @@ pub fn with_wrong(field: &str, body: &str) -> String {
             None => json!("xts"),
         };
     }
-    object.to_string()
 }

@@ -1,17 +1,24 @@
 //! Lists of objects: newest first, in pages, with the provider's cursors and date filters. A page is never longer than 100.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Refusal};
+use crate::events;
 use crate::form::Params;
-use crate::render::Renderer;
+use crate::records::{Dispute, Event, Refund};
+use crate::render::{self, Renderer};
 use crate::request::Call;
 use crate::routes::Done;
-use crate::state::{Row, State, Table};
+use crate::state::State;
+use crate::table::{Cursor, Row, Table};
+use crate::webhooks;
 
 const PAGE_PARAMS: [&str; 5] = ["created", "ending_before", "expand", "limit", "starting_after"];
 const DEFAULT_LIMIT: i64 = 10;
 const MAX_LIMIT: i64 = 100;
+const MAX_EVENT_TYPES: usize = 20;
 
 pub fn intents(state: &State, call: &Call) -> Result<Done, Refusal> {
     call.params.only(&PAGE_PARAMS)?;
@@ -23,19 +30,60 @@ pub fn intents(state: &State, call: &Call) -> Result<Done, Refusal> {
 pub fn charges(state: &State, call: &Call) -> Result<Done, Refusal> {
     only_page_and(&call.params, &["payment_intent"])?;
     let renderer = Renderer::new(state, &call.base, &call.params, &["data.payment_intent"])?;
-    let wanted = call.params.text("payment_intent");
-    let keep = |charge: &crate::state::Charge| wanted.is_none_or(|id| charge.payment_intent == id);
-    page(&state.charges, call, keep, |charge| renderer.charge(charge))
+    let Some(id) = call.params.text("payment_intent") else {
+        return page(&state.charges, call, |_| true, |charge| renderer.charge(charge));
+    };
+    // Its charges are known: no reason to look at a million others.
+    let mut few = Table::default();
+    if let Some(intent) = state.intents.get(id) {
+        for charge in state.charges_of(&intent).filter_map(|id| state.charges.get(id)) {
+            few.put(charge.into_owned());
+        }
+    }
+    page(&few, call, |_| true, |charge| renderer.charge(charge))
 }
 
 pub fn refunds(state: &State, call: &Call) -> Result<Done, Refusal> {
     only_page_and(&call.params, &["charge", "payment_intent"])?;
     let renderer = Renderer::new(state, &call.base, &call.params, &["data.charge", "data.payment_intent"])?;
     let (charge, intent) = (call.params.text("charge"), call.params.text("payment_intent"));
-    let keep = |refund: &crate::state::Refund| {
+    let keep = |refund: &Refund| {
         charge.is_none_or(|id| refund.charge == id) && intent.is_none_or(|id| refund.payment_intent == id)
     };
     page(&state.refunds, call, keep, |refund| renderer.refund(refund))
+}
+
+pub fn disputes(state: &State, call: &Call) -> Result<Done, Refusal> {
+    only_page_and(&call.params, &["charge", "payment_intent"])?;
+    let (charge, intent) = (call.params.text("charge"), call.params.text("payment_intent"));
+    let keep = |dispute: &Dispute| {
+        charge.is_none_or(|id| dispute.charge == id) && intent.is_none_or(|id| dispute.payment_intent == id)
+    };
+    page(&state.disputes, call, keep, render::dispute)
+}
+
+pub fn events(state: &State, call: &Call) -> Result<Done, Refusal> {
+    let params = &call.params;
+    only_page_and(params, &["type", "types", "delivery_success"])?;
+    let (kind, kinds) = (params.text("type"), params.list("types"));
+    if kind.is_some() && !kinds.is_empty() {
+        return Err(Refusal::invalid("type and types exclude each other.").param("type"));
+    }
+    if kinds.len() > MAX_EVENT_TYPES {
+        return Err(Refusal::invalid(format!("types has at most {MAX_EVENT_TYPES} values.")).param("types"));
+    }
+    let kinds = if let Some(kind) = kind { vec![kind] } else { kinds };
+    let delivered = params.text("delivery_success").map(|text| text == "true");
+    let keep = |event: &Event| {
+        (kinds.is_empty() || events::is_one_of(&event.kind, &kinds))
+            && delivered.is_none_or(|delivered| delivered != state.unsettled.contains_key(&event.id))
+    };
+    page(&state.events, call, keep, |event| events::render(state, &call.base, event, None))
+}
+
+pub fn endpoints(state: &State, call: &Call) -> Result<Done, Refusal> {
+    only_page_and(&call.params, &[])?;
+    page(&state.endpoints, call, |_| true, webhooks::render)
 }
 
 fn only_page_and(params: &Params, filters: &[&str]) -> Result<(), Refusal> {
@@ -56,33 +104,35 @@ fn page<T: Row>(
     }
     let limit = usize::try_from(limit).unwrap_or(1);
     let dates = Dates::read(params)?;
-    let wanted = |row: &&T| keep(row) && dates.hold(row.created());
-    let no_such = |name: &str, id: &str| Refusal::missing("object", name, id);
-
-    // One more than asked for tells whether there is another page.
-    let mut rows: Vec<&T> = match (params.text("starting_after"), params.text("ending_before")) {
-        (Some(_), Some(_)) => {
-            let what = "starting_after and ending_before exclude each other.";
-            return Err(Refusal::invalid(what).param("starting_after"));
-        }
-        (Some(id), None) => {
-            let older = table.older_than(id).ok_or_else(|| no_such("starting_after", id))?;
-            older.filter(wanted).take(limit + 1).collect()
-        }
-        (None, Some(id)) => {
-            let newer = table.newer_than(id).ok_or_else(|| no_such("ending_before", id))?;
-            newer.filter(wanted).take(limit + 1).collect()
-        }
-        (None, None) => table.newest_first().filter(wanted).take(limit + 1).collect(),
+    let cursor = cursor(params)?;
+    let no_such = || match cursor {
+        Cursor::Newest => Refusal::invalid("This list has no beginning."),
+        Cursor::OlderThan(id) => Refusal::missing("object", "starting_after", id),
+        Cursor::NewerThan(id) => Refusal::missing("object", "ending_before", id),
     };
+    // One more than asked for tells whether there is another page.
+    let listed = table.list(dates.from, dates.to, cursor).ok_or_else(no_such)?;
+    let mut rows: Vec<Cow<'_, T>> = listed.filter(|row| keep(row)).take(limit + 1).collect();
     let has_more = rows.len() > limit;
     rows.truncate(limit);
-    if params.text("ending_before").is_some() {
+    if matches!(cursor, Cursor::NewerThan(_)) {
         rows.reverse();
     }
-    let data: Vec<Value> = rows.into_iter().map(render).collect();
+    let data: Vec<Value> = rows.iter().map(|row| render(row)).collect();
     let body = json!({"object": "list", "data": data, "has_more": has_more, "url": call.path});
     Ok(Done::read(Answer::json(200, &body)))
+}
+
+fn cursor(params: &Params) -> Result<Cursor<'_>, Refusal> {
+    match (params.text("starting_after"), params.text("ending_before")) {
+        (Some(_), Some(_)) => {
+            let what = "starting_after and ending_before exclude each other.";
+            Err(Refusal::invalid(what).param("starting_after"))
+        }
+        (Some(id), None) => Ok(Cursor::OlderThan(id)),
+        (None, Some(id)) => Ok(Cursor::NewerThan(id)),
+        (None, None) => Ok(Cursor::Newest),
+    }
 }
 
 /// `created=…` or `created[gte]=…` and its like, in seconds since 1970.
@@ -112,9 +162,5 @@ impl Dates {
             at_most(&mut dates.to, value.saturating_sub(1));
         }
         Ok(dates)
-    }
-
-    fn hold(&self, created: i64) -> bool {
-        (self.from..=self.to).contains(&created)
     }
 }

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use crate::cards::{TEST_CARDS, TestCard};
 use crate::clock;
 use crate::money;
-use crate::state::{Charge, Intent, State};
+use crate::records::{Charge, Intent};
+use crate::state::State;
 
 const STYLE: &str = include_str!("pages.css");
 const MAX_LEDGER_ROWS: usize = 50;
@@ -80,7 +81,7 @@ pub fn problem(title: &str, what: &str) -> String {
 fn ledger(state: &State) -> String {
     let mut rows = String::new();
     let mut more = 0;
-    for (count, charge) in state.charges.newest_first().filter(|charge| charge.succeeded()).enumerate() {
+    for (count, charge) in state.charges.newest_rows_first().filter(|charge| charge.succeeded()).enumerate() {
         if count < MAX_LEDGER_ROWS {
             rows.push_str(&ledger_row(charge));
         } else {

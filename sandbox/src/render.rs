@@ -4,9 +4,12 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::Refusal;
 use crate::form::Params;
-use crate::state::{CardError, Charge, Intent, IntentStatus, Method, Refund, Session, State};
+use crate::records::{CardError, Charge, Dispute, DisputeStatus, Intent, IntentStatus, Method, Refund, Session};
+use crate::state::State;
 
 const MAX_EXPANSIONS: usize = 8;
+/// How long a shop has to answer a dispute.
+const DISPUTE_SECONDS: i64 = 7 * 24 * 3600;
 
 /// Renders objects for one call: with its view of the state, the address it came to, and what it wants expanded.
 pub struct Renderer<'a> {
@@ -74,7 +77,7 @@ impl<'a> Renderer<'a> {
             "created": charge.created,
             "currency": charge.currency,
             "description": charge.description,
-            "disputed": false,
+            "disputed": charge.dispute.is_some(),
             "failure_code": charge.error.as_ref().map(|error| &error.code),
             "failure_message": charge.error.as_ref().map(|error| &error.message),
             "livemode": false,
@@ -90,7 +93,7 @@ impl<'a> Renderer<'a> {
     }
 
     pub fn refund(&self, refund: &Refund) -> Value {
-        json!({
+        let mut object = json!({
             "id": refund.id,
             "object": "refund",
             "amount": refund.amount,
@@ -98,11 +101,17 @@ impl<'a> Renderer<'a> {
             "charge": self.reference("charge", Some(&refund.charge)),
             "created": refund.created,
             "currency": refund.currency,
+            "destination_details": {"card": {"type": "refund"}, "type": "card"},
             "metadata": refund.metadata,
             "payment_intent": self.reference("payment_intent", Some(&refund.payment_intent)),
             "reason": refund.reason,
-            "status": "succeeded",
-        })
+            "status": refund.status.name(),
+        });
+        if let (Some(reason), Some(fields)) = (&refund.failure_reason, object.as_object_mut()) {
+            fields.insert("failure_reason".into(), json!(reason));
+            fields.insert("failure_balance_transaction".into(), Value::Null);
+        }
+        object
     }
 
     /// The error object of a card that was not charged, with the payment intent as it is now.
@@ -119,7 +128,7 @@ impl<'a> Renderer<'a> {
         object.insert("type".into(), json!("card_error"));
         object.insert("code".into(), json!(error.code));
         object.insert("message".into(), json!(error.message));
-        let method = error.payment_method.as_deref().and_then(|id| self.state.methods.get(id)).map(method);
+        let method = error.payment_method.as_deref().and_then(|id| self.state.methods.row(id)).map(method);
         let optional = [
             ("decline_code", error.decline_code.as_ref().map(|code| json!(code))),
             ("param", error.param.as_ref().map(|param| json!(param))),
@@ -150,9 +159,9 @@ impl<'a> Renderer<'a> {
         }
         let plain = Renderer { state: self.state, base: self.base, expand: Vec::new() };
         let object = match field {
-            "latest_charge" | "charge" => self.state.charges.get(id).map(|charge| plain.charge(charge)),
-            "payment_intent" => self.state.intents.get(id).map(|intent| plain.intent(intent)),
-            "payment_method" => self.state.methods.get(id).map(method),
+            "latest_charge" | "charge" => self.state.charges.get(id).map(|charge| plain.charge(&charge)),
+            "payment_intent" => self.state.intents.get(id).map(|intent| plain.intent(&intent)),
+            "payment_method" => self.state.methods.row(id).map(method),
             _ => None,
         };
         object.unwrap_or_else(|| json!(id))
@@ -173,8 +182,35 @@ pub fn method(method: &Method) -> Value {
     })
 }
 
+pub fn dispute(dispute: &Dispute) -> Value {
+    let is_answered = dispute.status != DisputeStatus::NeedsResponse && dispute.has_evidence;
+    json!({
+        "id": dispute.id,
+        "object": "dispute",
+        "amount": dispute.amount,
+        "balance_transactions": [],
+        "charge": dispute.charge,
+        "created": dispute.created,
+        "currency": dispute.currency,
+        "enhanced_eligibility_types": [],
+        "evidence": {},
+        "evidence_details": {
+            "due_by": dispute.created + DISPUTE_SECONDS,
+            "has_evidence": dispute.has_evidence,
+            "past_due": false,
+            "submission_count": u8::from(is_answered),
+        },
+        "is_charge_refundable": false,
+        "livemode": false,
+        "metadata": dispute.metadata,
+        "payment_intent": dispute.payment_intent,
+        "reason": dispute.reason,
+        "status": dispute.status.name(),
+    })
+}
+
 pub fn session(state: &State, session: &Session) -> Value {
-    let method = session.payment_method.as_deref().and_then(|id| state.methods.get(id));
+    let method = session.payment_method.as_deref().and_then(|id| state.methods.row(id));
     let error = session.error_code.as_ref().map(|code| json!({"code": code, "param": session.error_param}));
     json!({
         "id": session.id,

@@ -2,6 +2,7 @@
 //! remembered nowhere but in the log of calls.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
@@ -9,12 +10,14 @@ use axum::http::{HeaderMap, Method, header};
 
 use crate::answer::Refusal;
 use crate::calls::{Entry, Outcome};
+use crate::events::{API_VERSION, Cause};
 use crate::faults::Subject;
 use crate::form::Params;
 use crate::routes::{Caller, Op};
 use crate::state::State;
 use crate::{Config, READ_SECONDS, Sandbox, clock, idempotency};
 
+pub const VERSION_HEADER: &str = "stripe-version";
 const MAX_BODY_BYTES: usize = 64 * 1024;
 const MAX_LOGGED_PATH_CHARS: usize = 200;
 
@@ -30,6 +33,8 @@ pub struct Call {
     /// The address it came to, e.g. `http://127.0.0.1:3001`.
     pub base: String,
     pub request_id: String,
+    /// The version of the API that it names.
+    pub version: String,
     /// When it arrived, and later when it is executed.
     pub at_ms: i64,
     /// The decline that a fault wants.
@@ -53,6 +58,27 @@ impl Call {
         key == self.config.publishable_key
     }
 
+    /// How long the bank waits for the customer.
+    pub fn bank_wait_ms(&self) -> i64 {
+        milliseconds(self.config.bank_wait)
+    }
+
+    /// How long a refund that is not settled at once takes.
+    pub fn refund_wait_ms(&self) -> i64 {
+        milliseconds(self.config.refund_wait)
+    }
+
+    /// What made the changes of this call.
+    pub fn cause(&self) -> Cause {
+        let is_api = self.op.caller() != Caller::Anyone;
+        Cause {
+            call: self.op.name(),
+            at_ms: self.at_ms,
+            request_id: is_api.then(|| self.request_id.clone()),
+            idempotency_key: self.key.clone().filter(|_| is_api),
+        }
+    }
+
     /// The key under which the answer is looked up and remembered. Browsers' forms have none.
     pub fn memory_key(&self) -> Option<&str> {
         let remembers = self.method == Method::POST && self.op.caller() != Caller::Anyone && !self.ignores_key;
@@ -74,7 +100,8 @@ pub async fn read(sandbox: &Sandbox, request: Request, request_id: &str) -> Resu
             return Err(Refusal::new(404, "invalid_request_error", format!("There is no {method} {shown} here.")));
         };
         let body = read_body(body).await?;
-        let params = if method == Method::GET {
+        let version = version(&parts.headers)?;
+        let params = if method == Method::GET || (method == Method::DELETE && body.is_empty()) {
             Params::parse(parts.uri.query().unwrap_or_default().as_bytes())?
         } else {
             check_content_type(&parts.headers)?;
@@ -91,6 +118,7 @@ pub async fn read(sandbox: &Sandbox, request: Request, request_id: &str) -> Resu
             params,
             base: format!("http://{}", host(&parts.headers).unwrap_or(&sandbox.address)),
             request_id: request_id.to_owned(),
+            version,
             at_ms: clock::now_ms(),
             decline: None,
             ignores_key: false,
@@ -115,6 +143,28 @@ async fn read_body(body: Body) -> Result<Bytes, Refusal> {
         Ok(read) => read.map_err(|_too_large_or_broken_off| too_large()),
         Err(_elapsed) => Err(Refusal::new(408, "invalid_request_error", "The request did not arrive in time.")),
     }
+}
+
+fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// The version that a call names, if it is the name of one; which shapes it stands for makes no difference here.
+fn version(headers: &HeaderMap) -> Result<String, Refusal> {
+    let Some(given) = headers.get(VERSION_HEADER) else { return Ok(API_VERSION.to_owned()) };
+    let given = given.to_str().unwrap_or_default();
+    let (date, name) = given.split_once('.').unwrap_or((given, "a"));
+    let is_date = date.len() == 10
+        && date.bytes().enumerate().all(
+            |(place, byte)| {
+                if matches!(place, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() }
+            },
+        );
+    if is_date && !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return Ok(given.to_owned());
+    }
+    let shown: String = given.chars().take(32).collect();
+    Err(Refusal::invalid(format!("'{shown}' is not a version of the API.")))
 }
 
 fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
@@ -190,5 +240,5 @@ pub fn subject(state: &State, call: &Call) -> Subject {
         (_, Some(intent)) => intent.metadata.get("order").cloned(),
         (_, None) => None,
     };
-    Subject { call: call.op.name(), order, payment_intent }
+    Subject { call: call.op.name(), order, payment_intent, event: None }
 }

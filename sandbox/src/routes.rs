@@ -6,7 +6,7 @@ use axum::http::Method;
 use crate::answer::{Answer, Refusal};
 use crate::request::Call;
 use crate::state::Change;
-use crate::{bank, charges, hosted, intents, lists};
+use crate::{bank, charges, disputes, events, hosted, intents, lists, refunds, webhooks};
 
 /// One call of the API with the ids from its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,20 @@ pub enum Op {
     Refund,
     ListRefunds,
     RetrieveRefund(String),
+    UpdateCharge(String),
+    UpdateRefund(String),
+    CancelRefund(String),
+    ListDisputes,
+    RetrieveDispute(String),
+    UpdateDispute(String),
+    CloseDispute(String),
+    ListEvents,
+    RetrieveEvent(String),
+    CreateEndpoint,
+    ListEndpoints,
+    RetrieveEndpoint(String),
+    UpdateEndpoint(String),
+    DeleteEndpoint(String),
     HostedCard,
     DecideAtBank(String),
 }
@@ -74,6 +88,20 @@ impl Op {
             ("POST", ["v1", "refunds"]) => Self::Refund,
             ("GET", ["v1", "refunds"]) => Self::ListRefunds,
             ("GET", ["v1", "refunds", id]) => Self::RetrieveRefund((*id).to_owned()),
+            ("POST", ["v1", "charges", id]) => Self::UpdateCharge((*id).to_owned()),
+            ("POST", ["v1", "refunds", id]) => Self::UpdateRefund((*id).to_owned()),
+            ("POST", ["v1", "refunds", id, "cancel"]) => Self::CancelRefund((*id).to_owned()),
+            ("GET", ["v1", "disputes"]) => Self::ListDisputes,
+            ("GET", ["v1", "disputes", id]) => Self::RetrieveDispute((*id).to_owned()),
+            ("POST", ["v1", "disputes", id]) => Self::UpdateDispute((*id).to_owned()),
+            ("POST", ["v1", "disputes", id, "close"]) => Self::CloseDispute((*id).to_owned()),
+            ("GET", ["v1", "events"]) => Self::ListEvents,
+            ("GET", ["v1", "events", id]) => Self::RetrieveEvent((*id).to_owned()),
+            ("POST", ["v1", "webhook_endpoints"]) => Self::CreateEndpoint,
+            ("GET", ["v1", "webhook_endpoints"]) => Self::ListEndpoints,
+            ("GET", ["v1", "webhook_endpoints", id]) => Self::RetrieveEndpoint((*id).to_owned()),
+            ("POST", ["v1", "webhook_endpoints", id]) => Self::UpdateEndpoint((*id).to_owned()),
+            ("DELETE", ["v1", "webhook_endpoints", id]) => Self::DeleteEndpoint((*id).to_owned()),
             ("POST", ["hosted", "cards"]) => Self::HostedCard,
             ("POST", ["bank", id]) => Self::DecideAtBank((*id).to_owned()),
             _ => return None,
@@ -91,10 +119,24 @@ impl Op {
             Self::Refund => "refund",
             Self::HostedCard => "hosted",
             Self::DecideAtBank(_) => "bank",
-            Self::RetrieveMethod(_) | Self::RetrieveSession(_) | Self::RetrieveCharge(_) | Self::RetrieveRefund(_) => {
-                "read"
-            }
-            Self::ListIntents | Self::ListCharges | Self::ListRefunds => "list",
+            Self::UpdateCharge(_)
+            | Self::UpdateRefund(_)
+            | Self::CancelRefund(_)
+            | Self::UpdateDispute(_)
+            | Self::CloseDispute(_) => "update",
+            Self::ListEvents => "events",
+            Self::CreateEndpoint
+            | Self::ListEndpoints
+            | Self::RetrieveEndpoint(_)
+            | Self::UpdateEndpoint(_)
+            | Self::DeleteEndpoint(_) => "endpoints",
+            Self::RetrieveMethod(_)
+            | Self::RetrieveSession(_)
+            | Self::RetrieveCharge(_)
+            | Self::RetrieveRefund(_)
+            | Self::RetrieveDispute(_)
+            | Self::RetrieveEvent(_) => "read",
+            Self::ListIntents | Self::ListCharges | Self::ListRefunds | Self::ListDisputes => "list",
         }
     }
 
@@ -113,7 +155,21 @@ impl Op {
             | Self::RetrieveCharge(_)
             | Self::Refund
             | Self::ListRefunds
-            | Self::RetrieveRefund(_) => Caller::Server,
+            | Self::RetrieveRefund(_)
+            | Self::UpdateCharge(_)
+            | Self::UpdateRefund(_)
+            | Self::CancelRefund(_)
+            | Self::ListDisputes
+            | Self::RetrieveDispute(_)
+            | Self::UpdateDispute(_)
+            | Self::CloseDispute(_)
+            | Self::ListEvents
+            | Self::RetrieveEvent(_)
+            | Self::CreateEndpoint
+            | Self::ListEndpoints
+            | Self::RetrieveEndpoint(_)
+            | Self::UpdateEndpoint(_)
+            | Self::DeleteEndpoint(_) => Caller::Server,
         }
     }
 
@@ -141,9 +197,23 @@ pub fn act(change: &mut Change<'_>, call: &Call) -> Result<Done, Refusal> {
         Op::RetrieveSession(id) => hosted::retrieve_session(change.state, id),
         Op::ListCharges => lists::charges(change.state, call),
         Op::RetrieveCharge(id) => charges::retrieve(change.state, call, id),
-        Op::Refund => charges::refund(change, call),
+        Op::Refund => refunds::create(change, call),
+        Op::UpdateCharge(id) => charges::update(change, call, id),
+        Op::UpdateRefund(id) => refunds::update(change, call, id),
+        Op::CancelRefund(id) => refunds::cancel(change, call, id),
+        Op::ListDisputes => lists::disputes(change.state, call),
+        Op::RetrieveDispute(id) => disputes::retrieve(change.state, call, id),
+        Op::UpdateDispute(id) => disputes::update(change, call, id),
+        Op::CloseDispute(id) => disputes::close(change, call, id),
         Op::ListRefunds => lists::refunds(change.state, call),
-        Op::RetrieveRefund(id) => charges::retrieve_refund(change.state, call, id),
+        Op::RetrieveRefund(id) => refunds::retrieve(change.state, call, id),
+        Op::ListEvents => lists::events(change.state, call),
+        Op::RetrieveEvent(id) => events::retrieve(change.state, call, id),
+        Op::CreateEndpoint => webhooks::create(change, call),
+        Op::ListEndpoints => lists::endpoints(change.state, call),
+        Op::RetrieveEndpoint(id) => webhooks::retrieve(change.state, call, id),
+        Op::UpdateEndpoint(id) => webhooks::update(change, call, id),
+        Op::DeleteEndpoint(id) => webhooks::delete(change, id),
         Op::HostedCard => Ok(hosted::card_form(change, call)),
         Op::DecideAtBank(id) => Ok(bank::decide(change, call, id)),
     }

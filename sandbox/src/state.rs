@@ -1,166 +1,15 @@
-//! Everything the provider knows, as plain records. Pure: records go in through `apply` and nowhere else, so that reading
-//! the journal again gives the same state. It holds no card number and no security code, because no record has room for one.
+//! Everything the provider knows. Pure: records go in through `apply` and nowhere else, so that reading the journal again gives
+//! the same state.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a payment intent stands. It can become `Succeeded` only once, and nothing leaves `Succeeded` or `Canceled`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum IntentStatus {
-    RequiresPaymentMethod,
-    RequiresAction,
-    Succeeded,
-    Canceled,
-}
-
-impl IntentStatus {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::RequiresPaymentMethod => "requires_payment_method",
-            Self::RequiresAction => "requires_action",
-            Self::Succeeded => "succeeded",
-            Self::Canceled => "canceled",
-        }
-    }
-
-    /// Whether money can still move.
-    pub fn is_open(self) -> bool {
-        match self {
-            Self::RequiresPaymentMethod | Self::RequiresAction => true,
-            Self::Succeeded | Self::Canceled => false,
-        }
-    }
-}
-
-/// One payment that was asked for; at most one charge of it ever succeeds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Intent {
-    pub id: String,
-    pub amount: i64,
-    pub currency: String,
-    pub status: IntentStatus,
-    pub client_secret: String,
-    pub description: Option<String>,
-    pub receipt_email: Option<String>,
-    pub metadata: BTreeMap<String, String>,
-    pub payment_method: Option<String>,
-    pub latest_charge: Option<String>,
-    pub last_error: Option<CardError>,
-    /// The newest visit to the bank, open or over.
-    pub step: Option<BankStep>,
-    pub created: i64,
-    pub canceled_at: Option<i64>,
-    pub cancellation_reason: Option<String>,
-}
-
-/// One visit to the bank. `number` binds a bank page to its attempt: an older page decides nothing.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BankStep {
-    pub number: u32,
-    pub return_url: Option<String>,
-    /// Key of the confirm call that began the visit; the charge belongs to it.
-    pub idempotency_key: Option<String>,
-    /// `None` while the customer has not decided; else whether the payment succeeded.
-    pub decided: Option<bool>,
-}
-
-/// Why a card was not charged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CardError {
-    pub code: String,
-    pub decline_code: Option<String>,
-    pub message: String,
-    pub param: Option<String>,
-    pub charge: Option<String>,
-    pub payment_method: Option<String>,
-}
-
-/// A card without its secrets.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Method {
-    pub id: String,
-    pub brand: String,
-    pub last4: String,
-    pub exp_month: u8,
-    pub exp_year: i32,
-    pub name: Option<String>,
-    pub email: Option<String>,
-    pub created: i64,
-    /// What the card does when it is charged.
-    pub conduct: Conduct,
-}
-
-/// How a test card behaves.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Conduct {
-    /// Whether the bank wants to see the customer first.
-    pub bank_step: bool,
-    /// The decline, by the name in the table of test cards; `None` pays.
-    pub decline: Option<String>,
-}
-
-/// One try to move money; only `succeeded` ones moved any.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Charge {
-    pub id: String,
-    pub amount: i64,
-    pub amount_refunded: i64,
-    pub currency: String,
-    pub payment_intent: String,
-    pub payment_method: Method,
-    pub description: Option<String>,
-    pub metadata: BTreeMap<String, String>,
-    pub idempotency_key: Option<String>,
-    pub error: Option<CardError>,
-    pub created: i64,
-}
-
-impl Charge {
-    pub fn succeeded(&self) -> bool {
-        self.error.is_none()
-    }
-}
-
-/// Money that went back.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Refund {
-    pub id: String,
-    pub charge: String,
-    pub payment_intent: String,
-    pub amount: i64,
-    pub currency: String,
-    pub reason: Option<String>,
-    pub metadata: BTreeMap<String, String>,
-    pub idempotency_key: Option<String>,
-    pub created: i64,
-}
-
-/// What a plain card form left: the payment method, or the fault, and what the shop may put into its form again.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Session {
-    pub id: String,
-    pub payment_method: Option<String>,
-    pub name: Option<String>,
-    pub email: Option<String>,
-    pub error_code: Option<String>,
-    pub error_param: Option<String>,
-    pub created: i64,
-}
-
-/// The remembered answer of an idempotency key.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct KeyRecord {
-    pub key: String,
-    pub endpoint: String,
-    /// SHA-256 of the canonical parameters, without card secrets.
-    pub fingerprint: String,
-    pub status: u16,
-    pub body: String,
-    pub request_id: String,
-    pub at_ms: i64,
-}
+use crate::bulk::Bulk;
+use crate::events::{self, Cause, Happening};
+use crate::records::{Charge, Dispute, Endpoint, Event, Intent, IntentStatus, KeyRecord, Method, Refund, Session};
+use crate::table::Table;
 
 /// One record as the journal holds it; a record replaces the older one with its id.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -169,10 +18,24 @@ pub enum Put {
     Intent(Intent),
     Charge(Charge),
     Refund(Refund),
+    Dispute(Dispute),
     Method(Method),
     Session(Session),
     Key(KeyRecord),
-    KeysForgotten { until_ms: i64 },
+    KeysForgotten {
+        until_ms: i64,
+    },
+    Event(Event),
+    /// An event needs not be sent to an endpoint any more: it arrived, or nobody tries again.
+    Settled {
+        event: String,
+        endpoint: String,
+    },
+    Endpoint(Endpoint),
+    EndpointGone {
+        id: String,
+    },
+    Bulk(Bulk),
 }
 
 /// All records.
@@ -181,109 +44,137 @@ pub struct State {
     pub intents: Table<Intent>,
     pub charges: Table<Charge>,
     pub refunds: Table<Refund>,
+    pub disputes: Table<Dispute>,
     pub methods: Table<Method>,
     pub sessions: Table<Session>,
+    pub events: Table<Event>,
+    pub endpoints: Table<Endpoint>,
     pub keys: Keys,
+    /// The endpoints that an event has not reached yet.
+    pub unsettled: HashMap<String, Vec<String>>,
+    /// What happens by itself: when, and to which object.
+    pub due: BTreeSet<(i64, String)>,
+    /// The charges of each payment intent, oldest first, but for those of bulks.
+    charges_of: HashMap<String, Vec<String>>,
 }
 
 impl State {
     pub fn apply(&mut self, put: Put) {
         match put {
-            Put::Intent(row) => self.intents.put(row),
-            Put::Charge(row) => self.charges.put(row),
-            Put::Refund(row) => self.refunds.put(row),
+            Put::Intent(row) => {
+                let old = self.intents.row(&row.id).and_then(due_of_intent);
+                self.plan(&row.id, old, due_of_intent(&row));
+                self.intents.put(row);
+            }
+            Put::Charge(row) => {
+                let of_intent = self.charges_of.entry(row.payment_intent.clone()).or_default();
+                if !of_intent.contains(&row.id) {
+                    of_intent.push(row.id.clone());
+                }
+                self.charges.put(row);
+            }
+            Put::Refund(row) => {
+                let due = |refund: &Refund| refund.later.map(|later| later.at_ms);
+                let old = self.refunds.row(&row.id).and_then(due);
+                self.plan(&row.id, old, due(&row));
+                self.refunds.put(row);
+            }
+            Put::Dispute(row) => self.disputes.put(row),
             Put::Method(row) => self.methods.put(row),
             Put::Session(row) => self.sessions.put(row),
             Put::Key(row) => self.keys.put(row),
             Put::KeysForgotten { until_ms } => self.keys.forget_until(until_ms),
+            Put::Event(row) => {
+                if !row.endpoints.is_empty() {
+                    self.unsettled.insert(row.id.clone(), row.endpoints.clone());
+                }
+                self.events.put(row);
+            }
+            Put::Settled { event, endpoint } => {
+                if let Some(endpoints) = self.unsettled.get_mut(&event) {
+                    endpoints.retain(|waiting| *waiting != endpoint);
+                    if endpoints.is_empty() {
+                        self.unsettled.remove(&event);
+                    }
+                }
+            }
+            Put::Endpoint(row) => self.endpoints.put(row),
+            Put::EndpointGone { id } => self.endpoints.remove(&id),
+            Put::Bulk(bulk) => {
+                let bulk = Arc::new(bulk);
+                self.intents.put_bulk(&bulk);
+                self.charges.put_bulk(&bulk);
+            }
+        }
+    }
+
+    /// The charges of a payment intent, oldest first.
+    pub fn charges_of<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a str> {
+        let known = self.charges_of.get(&intent.id).map(Vec::as_slice).unwrap_or_default();
+        let of_bulk = intent.latest_charge.as_deref().filter(|_| known.is_empty());
+        known.iter().map(String::as_str).chain(of_bulk)
+    }
+
+    fn plan(&mut self, id: &str, old: Option<i64>, new: Option<i64>) {
+        if let Some(at_ms) = old {
+            self.due.remove(&(at_ms, id.to_owned()));
+        }
+        if let Some(at_ms) = new {
+            self.due.insert((at_ms, id.to_owned()));
         }
     }
 }
 
-/// The changes of one call: applied at once, written to the journal as one line, so that a crash keeps all or none.
+fn due_of_intent(intent: &Intent) -> Option<i64> {
+    let step = intent.step.as_ref().filter(|_| intent.status == IntentStatus::RequiresAction)?;
+    step.expires_ms.filter(|_| step.decided.is_none())
+}
+
+/// The changes of one call: applied at once, written to the journal as one line, so that a crash keeps all or none. What
+/// happened is found by comparing old and new records, so that no call can forget to tell.
 pub struct Change<'a> {
     pub state: &'a mut State,
-    pub puts: Vec<Put>,
+    puts: Vec<Put>,
+    happenings: Vec<Happening>,
+    /// Events that no change of a record tells.
+    others: Vec<Event>,
 }
 
 impl<'a> Change<'a> {
     pub fn new(state: &'a mut State) -> Self {
-        Self { state, puts: Vec::new() }
+        Self { state, puts: Vec::new(), happenings: Vec::new(), others: Vec::new() }
     }
 
     pub fn put(&mut self, put: Put) {
+        self.happenings.extend(events::of(self.state, &put));
         self.state.apply(put.clone());
         self.puts.push(put);
     }
-}
 
-/// A record with an id.
-pub trait Row {
-    fn id(&self) -> &str;
-    fn created(&self) -> i64;
-}
-
-/// Records by id, in the order in which they first came.
-#[derive(Debug)]
-pub struct Table<T> {
-    rows: Vec<T>,
-    places: HashMap<String, usize>,
-}
-
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Self { rows: Vec::new(), places: HashMap::new() }
-    }
-}
-
-impl<T: Row> Table<T> {
-    pub fn get(&self, id: &str) -> Option<&T> {
-        self.rows.get(*self.places.get(id)?)
+    /// Adds an event that no change of a record tells.
+    pub fn tell(&mut self, event: Event) {
+        self.others.push(event);
     }
 
-    pub fn newest_first(&self) -> impl DoubleEndedIterator<Item = &T> {
-        self.rows.iter().rev()
+    pub fn is_empty(&self) -> bool {
+        self.puts.is_empty() && self.others.is_empty()
     }
 
-    pub fn oldest_first(&self) -> impl Iterator<Item = &T> {
-        self.rows.iter()
-    }
-
-    /// The records that came before the given one, newest first.
-    pub fn older_than(&self, id: &str) -> Option<impl Iterator<Item = &T>> {
-        Some(self.rows.get(..*self.places.get(id)?)?.iter().rev())
-    }
-
-    /// The records that came after the given one, oldest first.
-    pub fn newer_than(&self, id: &str) -> Option<impl Iterator<Item = &T>> {
-        Some(self.rows.get(self.places.get(id)? + 1..)?.iter())
-    }
-
-    fn put(&mut self, row: T) {
-        if let Some(old) = self.places.get(row.id()).and_then(|&place| self.rows.get_mut(place)) {
-            *old = row;
-        } else {
-            self.places.insert(row.id().to_owned(), self.rows.len());
-            self.rows.push(row);
+    /// All records that go into the line, and the events among them.
+    pub fn finish(mut self, cause: &Cause) -> (Vec<Put>, Vec<Arc<Event>>) {
+        let mut told = Vec::new();
+        let state = &*self.state;
+        let happened = std::mem::take(&mut self.happenings).into_iter();
+        let events: Vec<Event> =
+            happened.map(|happening| events::event(state, happening, cause)).chain(self.others).collect();
+        for event in events {
+            self.state.apply(Put::Event(event.clone()));
+            told.push(Arc::new(event.clone()));
+            self.puts.push(Put::Event(event));
         }
+        (self.puts, told)
     }
 }
-
-macro_rules! rows {
-    ($($record:ty),*) => {$(
-        impl Row for $record {
-            fn id(&self) -> &str {
-                &self.id
-            }
-
-            fn created(&self) -> i64 {
-                self.created
-            }
-        }
-    )*};
-}
-
-rows!(Intent, Charge, Refund, Method, Session);
 
 /// Idempotency keys, oldest first, so that forgetting is cheap.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use crate::faults::{Fault, Hangup, Kind, Plan, Turn};
 use crate::idempotency::{self, Admission};
 use crate::intents;
 use crate::request::Call;
-use crate::state::{Change, Put};
+use crate::state::Put;
 
 /// How a call ends on the wire.
 pub enum Ending {
@@ -34,10 +34,9 @@ pub async fn before(sandbox: &Sandbox, call: &Call, admission: &Admission, fault
     if let Some(record) = idempotency::record(call, &answer).filter(|_| fault.remember && fresh) {
         let number = {
             let mut world = sandbox.world();
-            let mut change = Change::new(&mut world.state);
-            change.put(Put::Key(record));
-            let put = change.puts;
-            sandbox.write(call.op.name(), call.at_ms, put)
+            let put = Put::Key(record);
+            world.state.apply(put.clone());
+            sandbox.write(call.op.name(), call.at_ms, vec![put])
         };
         if sandbox.journal.flushed(number).await.is_err() {
             return Some(Ending::Hangup(Hangup::Reset));

@@ -5,7 +5,7 @@ use crate::answer::Refusal;
 use crate::cards;
 use crate::clock::year_and_month;
 use crate::ids;
-use crate::state::Method;
+use crate::records::Method;
 
 const NUMBER_DIGITS: std::ops::RangeInclusive<usize> = 12..=19;
 /// A card that is valid for longer than this is mistyped.

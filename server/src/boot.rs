@@ -287,11 +287,9 @@ fn site(settings: &Settings, provider: &ProviderRun) -> Site {
 
 fn sandbox_config(settings: &Settings) -> sandbox::Config {
     sandbox::Config {
-        data_dir: settings.data_dir.join("sandbox"),
         secret_key: settings.provider_secret_key.expose().to_owned(),
         publishable_key: settings.provider_publishable_key.clone(),
-        journal_sync: true,
-        key_memory: Duration::from_hours(24),
+        ..sandbox::Config::at(settings.data_dir.join("sandbox"))
     }
 }
 

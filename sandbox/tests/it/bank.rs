@@ -87,3 +87,99 @@ async fn a_cancelled_payment_cannot_be_approved() {
     assert_eq!(decide(&sandbox, "/bank/pi_none", "approve", "1").await.status, 404);
     sandbox.end().await;
 }
+
+async fn status(sandbox: &Running, intent: &str) -> serde_json::Value {
+    sandbox.get(&format!("/v1/payment_intents/{intent}")).await.json()
+}
+
+#[tokio::test]
+async fn a_step_that_nobody_takes_expires_and_an_approval_after_it_charges_nothing() {
+    let sandbox = start("expired-bank").await;
+    let intent = sandbox.intent("order-1").await;
+    let path = ask_bank(&sandbox, &intent, "pay", "pm_card_threeDSecureRequired").await;
+    let expire = format!("/_sandbox/payment_intents/{intent}/expire");
+    sandbox.control(&expire, serde_json::json!({})).await;
+    let now = status(&sandbox, &intent).await;
+    assert_eq!(now["status"], "requires_payment_method");
+    assert_eq!(now["last_payment_error"]["code"], "payment_intent_authentication_failure");
+    assert_eq!(now["next_action"], serde_json::Value::Null);
+    assert_eq!(sandbox.event_kinds().await.last().unwrap(), "payment_intent.payment_failed");
+    // The customer comes back to the bank's tab: led to the shop, with nothing charged.
+    assert!(sandbox.get(&path).await.text.contains("Nothing to decide here"));
+    let late = decide(&sandbox, &path, "approve", "1").await;
+    assert!(late.location.unwrap().ends_with("redirect_status=failed"));
+    assert_eq!(sandbox.charges().await, 0);
+    let again = sandbox.client.post(sandbox.url(&expire)).json(&serde_json::json!({})).send().await.unwrap();
+    assert_eq!(again.status(), 400);
+
+    ask_bank(&sandbox, &intent, "pay-2", "pm_card_threeDSecureRequired").await;
+    assert_eq!(decide(&sandbox, &path, "approve", "2").await.status, 303);
+    assert_eq!(sandbox.charges().await, 1);
+    sandbox.end().await;
+}
+
+#[tokio::test]
+async fn a_step_expires_by_itself_also_after_a_restart() {
+    let folder = crate::harness::folder("bank-wait");
+    let mut hasty = crate::harness::config(&folder);
+    hasty.bank_wait = std::time::Duration::from_millis(300);
+    let sandbox = crate::harness::start_with(hasty.clone()).await;
+    let intent = sandbox.intent("order-1").await;
+    ask_bank(&sandbox, &intent, "pay", "pm_card_threeDSecureRequired").await;
+    sandbox.stop().await;
+    let sandbox = crate::harness::start_with(hasty).await;
+    let waiting = async {
+        while status(&sandbox, &intent).await["status"] == "requires_action" {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), waiting).await.unwrap();
+    assert_eq!(status(&sandbox, &intent).await["status"], "requires_payment_method");
+    assert_eq!(sandbox.charges().await, 0);
+    sandbox.end().await;
+}
+
+#[tokio::test]
+async fn two_tabs_that_approve_at_once_charge_once_and_lead_to_the_same_place() {
+    let sandbox = start("two-tabs").await;
+    let intent = sandbox.intent("order-1").await;
+    let path = ask_bank(&sandbox, &intent, "pay", "pm_card_threeDSecureRequired").await;
+    let mut tabs = tokio::task::JoinSet::new();
+    for _ in 0..20 {
+        tabs.spawn(sandbox.posting(&path, "", &[("decision", "approve"), ("step", "1")]).send());
+    }
+    let mut places = std::collections::HashSet::new();
+    while let Some(tab) = tabs.join_next().await {
+        places.insert(Got::from(tab.unwrap().unwrap()).await.location.unwrap());
+    }
+    assert_eq!(places.len(), 1, "{places:?}");
+    assert_eq!(sandbox.charges().await, 1);
+    sandbox.end().await;
+}
+
+#[tokio::test]
+async fn the_step_is_told_as_the_provider_tells_it() {
+    let sandbox = start("next-action").await;
+    let intent = sandbox.intent("order-1").await;
+    ask_bank(&sandbox, &intent, "pay", "pm_card_threeDSecureRequired").await;
+    let now = status(&sandbox, &intent).await;
+    let action = serde_json::json!({
+        "type": "redirect_to_url",
+        "redirect_to_url": {
+            "url": sandbox.url(&format!("/bank/{intent}")),
+            "return_url": "https://shop.example/orders/t0k?lang=de",
+        },
+    });
+    assert_eq!(now["next_action"], action);
+    // A repeat of the confirm finds the same step; another confirm begins a new one, and the old page decides nothing.
+    let path = format!("/bank/{intent}");
+    sandbox.confirm(&intent, "other", "pm_card_threeDSecureRequired").await;
+    assert_eq!(decide(&sandbox, &path, "approve", "1").await.status, 200);
+    assert_eq!(sandbox.charges().await, 0);
+    // A step without a return address ends on a page of the bank.
+    let done = decide(&sandbox, &path, "approve", "2").await;
+    assert_eq!((done.status, done.location), (200, None));
+    assert!(done.text.contains("The payment was made"));
+    assert_eq!(sandbox.charges().await, 1);
+    sandbox.end().await;
+}

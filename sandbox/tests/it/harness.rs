@@ -68,13 +68,7 @@ pub fn folder(name: &str) -> PathBuf {
 }
 
 pub fn config(folder: &Path) -> Config {
-    Config {
-        data_dir: folder.to_owned(),
-        secret_key: SECRET.to_owned(),
-        publishable_key: PUBLISHABLE.to_owned(),
-        journal_sync: true,
-        key_memory: Duration::from_hours(24),
-    }
+    Config::at(folder.to_owned())
 }
 
 pub async fn start(name: &str) -> Running {

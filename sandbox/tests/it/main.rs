@@ -5,6 +5,10 @@
 
 mod bank;
 mod declines;
+mod delivery_faults;
+mod disputes;
+mod elsewhere;
+mod events;
 mod faults;
 mod harness;
 mod hosted;
@@ -12,6 +16,8 @@ mod journal;
 mod keys;
 mod paying;
 mod protocol;
+mod receiver;
 mod refunds;
 mod secrecy;
+mod webhooks;
 mod wire;

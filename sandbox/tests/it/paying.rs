@@ -22,7 +22,7 @@ async fn a_confirmed_intent_is_charged_and_in_the_ledger() {
     let expected = json!([{
         "id": charge, "amount": 4990, "currency": "eur", "payment_intent": intent,
         "metadata": {"order": "order-1", "reference": "AB12-CD34"}, "idempotency_key": "payonce:pay:1",
-        "created": ledger["charges"][0]["created"], "status": "succeeded", "payment_method": method, "refunded": 0,
+        "created": ledger["charges"][0]["created"], "status": "succeeded", "payment_method": method, "disputed": 0, "refunded": 0,
     }]);
     assert_eq!(ledger["charges"], expected);
     assert_eq!(sandbox.get("/_sandbox/ledger?order=order-1").await.json()["charges"], expected);

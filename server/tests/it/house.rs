@@ -409,11 +409,10 @@ impl Sandbox {
     async fn start() -> Self {
         let journal = tempfile::tempdir().unwrap();
         let config = sandbox::Config {
-            data_dir: journal.path().to_owned(),
             secret_key: SECRET_KEY.to_owned(),
             publishable_key: "pk_test_house".to_owned(),
             journal_sync: false,
-            key_memory: Duration::from_hours(24),
+            ..sandbox::Config::at(journal.path().to_owned())
         };
         let (listener, url) = free_port().await;
         let stop = CancellationToken::new();

@@ -37,11 +37,10 @@ impl Bench {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let url = Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
         let config = sandbox::Config {
-            data_dir: data_dir.clone(),
             secret_key: SECRET_KEY.to_owned(),
             publishable_key: PUBLISHABLE_KEY.to_owned(),
             journal_sync: false,
-            key_memory: Duration::from_hours(24),
+            ..sandbox::Config::at(data_dir.clone())
         };
         let mut sandbox = JoinSet::new();
         sandbox.spawn(async { sandbox::serve(listener, config, std::future::pending()).await.unwrap() });
