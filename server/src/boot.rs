@@ -3,7 +3,11 @@
 //! Stopping is the reverse of starting: not ready, no new connections, requests and payments in flight end or are handed over
 //! to other replicas, then the sandbox, then the database. Each wait has a bound, and a second signal ends them all.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use app::Storefront;
@@ -15,7 +19,7 @@ use payments::{
     limits::Limits,
     provider::{
         breaker::{Breaker, BreakerLimits},
-        stripe::{SecretKey, Stripe, StripeConfig},
+        stripe::{SecretKey, Stripe, StripeConfig, WebhookSecret},
     },
 };
 use tokio::{
@@ -91,7 +95,8 @@ pub async fn postgres(settings: Settings) -> anyhow::Result<()> {
 
 async fn serve_with_database(settings: &Settings, database: &DatabaseRun, stop: Stop) -> anyhow::Result<()> {
     let pool = database.pool(settings).await?;
-    let provider = ProviderRun::start(settings)?;
+    let listener = listen(settings.addr, "PAYONCE_ADDR")?;
+    let provider = ProviderRun::start(settings, listener.local_addr()?)?;
     let ctx = payments::Ctx::new(
         pool,
         Arc::new(Breaker::new(stripe(settings, &provider.url)?, BreakerLimits::for_lease(settings.lease))),
@@ -100,7 +105,6 @@ async fn serve_with_database(settings: &Settings, database: &DatabaseRun, stop: 
         limits(settings),
     );
     let shop = shop(settings, &ctx, &provider, &stop);
-    let listener = listen(settings.addr, "PAYONCE_ADDR")?;
     tracing::info!("shop on http://{}", listener.local_addr()?);
 
     let upkeep = upkeep::start(&ctx, &stop.begun);
@@ -204,7 +208,8 @@ struct ProviderRun {
 }
 
 impl ProviderRun {
-    fn start(settings: &Settings) -> anyhow::Result<Self> {
+    /// `shop` is where the shop listens, for the sandbox's events.
+    fn start(settings: &Settings, shop: SocketAddr) -> anyhow::Result<Self> {
         match &settings.provider {
             Provider::Url(url) => Ok(Self { url: url.clone(), browsers: None, sandbox: None }),
             Provider::Sandbox => {
@@ -212,14 +217,15 @@ impl ProviderRun {
                 let addr = listener.local_addr()?;
                 tracing::info!("sandbox provider on http://{addr}");
                 let stop = CancellationToken::new();
-                let serving = sandbox::serve(listener, sandbox_config(settings), stop.clone().cancelled_owned());
+                let mut config = sandbox_config(settings);
+                config.webhooks.endpoints = endpoint(settings, shop).into_iter().collect();
+                let serving = sandbox::serve(listener, config, stop.clone().cancelled_owned());
                 let task = worker::spawn("sandbox", async move {
                     if let Err(error) = serving.await {
                         tracing::error!(%error, "the sandbox provider ended");
                     }
                 });
-                let host = if addr.ip().is_unspecified() { "127.0.0.1".to_owned() } else { addr.ip().to_string() };
-                let url = Url::parse(&format!("http://{host}:{}", addr.port())).context("the sandbox's address")?;
+                let url = Url::parse(&from_here(addr)).context("the sandbox's address")?;
                 let browsers = Some(ProviderAddress::SameHost { port: addr.port() });
                 Ok(Self { url, browsers, sandbox: Some((stop, task)) })
             }
@@ -236,10 +242,25 @@ impl ProviderRun {
     }
 }
 
+/// Where this process reaches what listens at `addr` in it.
+fn from_here(addr: SocketAddr) -> String {
+    let nowhere = if addr.is_ipv4() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { IpAddr::V6(Ipv6Addr::LOCALHOST) };
+    let host = if addr.ip().is_unspecified() { nowhere } else { addr.ip() };
+    format!("http://{}", SocketAddr::new(host, addr.port()))
+}
+
+/// Where the sandbox of this process delivers its events, if there is a secret to sign them with.
+fn endpoint(settings: &Settings, shop: SocketAddr) -> Option<sandbox::SetEndpoint> {
+    let secret = settings.webhook_secrets.first()?;
+    let url = format!("{}/webhooks/stripe", from_here(shop));
+    Some(sandbox::SetEndpoint { url, secret: secret.expose().to_owned() })
+}
+
 fn stripe(settings: &Settings, url: &Url) -> anyhow::Result<Stripe> {
     let mut config = StripeConfig::new(url.clone(), SecretKey::new(settings.provider_secret_key.expose()));
     config.request_timeout = settings.provider_timeout;
-    config.webhook_secrets.clone_from(&settings.webhook_secrets);
+    config.webhook_secrets =
+        settings.webhook_secrets.iter().filter_map(|secret| WebhookSecret::parse(secret.expose())).collect();
     config.connect_timeout = config.connect_timeout.min(settings.provider_timeout / 2);
     Stripe::new(&config).context("the provider's client")
 }
@@ -301,7 +322,7 @@ fn leptos_options(settings: &Settings) -> LeptosOptions {
         .build()
 }
 
-fn listen(addr: std::net::SocketAddr, setting: &str) -> anyhow::Result<TcpListener> {
+fn listen(addr: SocketAddr, setting: &str) -> anyhow::Result<TcpListener> {
     let listening = || {
         let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         // As every server does: the port of the one that was just stopped is free at once.

@@ -17,8 +17,6 @@ use std::{
 use clap::{Parser, Subcommand};
 use url::Url;
 
-use payments::provider::stripe::WebhookSecret;
-
 use self::values::{
     address, connections, hours, log_filter, milliseconds, number, postgres_url, publishable_key, web_url,
     webhook_secrets,
@@ -75,7 +73,7 @@ pub struct Settings {
     /// `PAYONCE_PROVIDER_SECRET_KEY`.
     pub provider_secret_key: Secret,
     /// `PAYONCE_WEBHOOK_SECRETS`: with which the provider signs its events; several while they are rotated.
-    pub webhook_secrets: Vec<WebhookSecret>,
+    pub webhook_secrets: Vec<Secret>,
     /// `PAYONCE_PROVIDER_PUBLISHABLE_KEY`.
     pub provider_publishable_key: String,
     /// `PAYONCE_PUBLIC_URL`: the shop's own address, for links that come back to it.

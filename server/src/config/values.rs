@@ -77,8 +77,9 @@ pub fn log_filter(text: &str) -> Result<String, String> {
 }
 
 /// Secrets of the webhook endpoint, with commas between them. Never repeats them.
-pub fn webhook_secrets(text: &str) -> Result<Vec<WebhookSecret>, String> {
-    let secrets: Option<Vec<_>> = text.split(',').map(WebhookSecret::parse).collect();
+pub fn webhook_secrets(text: &str) -> Result<Vec<Secret>, String> {
+    let sound = |secret: &str| WebhookSecret::parse(secret).map(|_secret| Secret(secret.trim().to_owned()));
+    let secrets: Option<Vec<_>> = text.split(',').map(sound).collect();
     secrets.filter(|secrets| secrets.len() <= WEBHOOK_SECRETS_MAX).ok_or_else(|| {
         format!("must be one to {WEBHOOK_SECRETS_MAX} secrets that begin with whsec_, with commas between them")
     })

@@ -10,6 +10,7 @@ mod cart_and_order;
 mod database;
 mod database_goes_away;
 mod deadline;
+mod deliveries;
 mod house;
 mod lost_answers;
 mod lost_commits;
