@@ -15,9 +15,14 @@ const MAJOR_MIN: u32 = 18;
 
 /// Whether there is a Node that is new enough, with npm.
 pub fn is_there() -> bool {
+    is_at_least(MAJOR_MIN)
+}
+
+/// Whether there is a Node of this major version or a newer one, with npm.
+pub fn is_at_least(wanted: u32) -> bool {
     let version = first_line("node", &["--version"]).unwrap_or_default();
     let major = version.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
-    major.is_some_and(|major| major >= MAJOR_MIN) && find("npm").is_some()
+    major.is_some_and(|major| major >= wanted) && find("npm").is_some()
 }
 
 /// Installs exactly what the folder's lock file names, unless that was done before.

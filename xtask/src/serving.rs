@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{SocketAddr, TcpStream},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     os::unix::process::CommandExt as _,
     process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -47,6 +47,21 @@ impl Serving {
         Ok(line.trim().to_owned())
     }
 
+    /// Waits until it answers at a path.
+    pub fn until_it_answers(&mut self, address: SocketAddr, path: &str, most: Duration) -> anyhow::Result<()> {
+        let started = Instant::now();
+        while !answers(address, path) {
+            if let Some(status) = self.ended()? {
+                bail!("`{}` ended before it was ready ({status})", self.line);
+            }
+            if started.elapsed() > most {
+                bail!("`{}` was not ready within {} s", self.line, most.as_secs());
+            }
+            pause();
+        }
+        Ok(())
+    }
+
     /// How it ended, if it did.
     pub fn ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
@@ -78,6 +93,12 @@ impl Serving {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// An address of this machine that nobody listens on now.
+pub fn free_address() -> anyhow::Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
+    Ok(listener.local_addr()?)
 }
 
 /// Waits a moment before looking again.

@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 
 use crate::{
     api::ApiRun,
-    browser, chaos, chromium,
+    browser, chaos, chromium, clients,
     command::{cargo, line_of, root, run, target, without_settings},
     database::TestDatabase,
     node, report,
@@ -20,7 +20,7 @@ use crate::{
     sqlx,
 };
 
-const STEPS: usize = 11;
+const STEPS: usize = 12;
 
 /// How one step ended.
 struct Done {
@@ -103,9 +103,11 @@ pub fn test() -> ExitCode {
     if server {
         suite.tests("crashes and other faults", || count(&mut chaos::tests(), of_result_line));
         suite.tests("API against its description", api_tests);
+        suite.tests("official clients against the sandbox", client_tests);
     } else {
         suite.skip("crashes and other faults", "the server");
         suite.skip("API against its description", "the server");
+        suite.skip("official clients against the sandbox", "the server");
     }
     if browser && server {
         suite.tests("browser tests", browser_tests);
@@ -160,13 +162,39 @@ fn api_tests() -> (Tests, anyhow::Result<()>) {
         Ok(run) => run,
         Err(error) => return (Tests::default(), Err(error)),
     };
-    let (tests, end) = count(&mut run.command(), |line| match line.split_once(" requests; ") {
-        Some((_, counts)) => {
+    let (tests, end) = count(&mut run.command(), of_last_line);
+    (tests, end.and(run.stop()))
+}
+
+fn client_tests() -> (Tests, anyhow::Result<()>) {
+    let (node, node_end) = client_test("stripe-node", clients::for_node);
+    let (python, python_end) = client_test("stripe-python", clients::for_python);
+    (Tests { passed: node.passed + python.passed, failed: node.failed + python.failed }, node_end.and(python_end))
+}
+
+fn client_test(
+    name: &str,
+    script: impl Fn(&clients::Sandbox) -> anyhow::Result<Command>,
+) -> (Tests, anyhow::Result<()>) {
+    let sandbox = match clients::Sandbox::start(name) {
+        Ok(sandbox) => sandbox,
+        Err(error) => return (Tests::default(), Err(error)),
+    };
+    let (tests, end) = match script(&sandbox) {
+        Ok(mut command) => count(&mut command, of_last_line),
+        Err(error) => (Tests::default(), Err(error)),
+    };
+    (tests, end.and(sandbox.stop()))
+}
+
+/// `…; 12 passed, 0 failed`
+fn of_last_line(line: &str) -> Tests {
+    match line.split_once("; ") {
+        Some((_, counts)) if counts.contains(" passed, ") => {
             Tests { passed: number_before(counts, " passed"), failed: number_before(counts, " failed") }
         }
-        None => Tests::default(),
-    });
-    (tests, end.and(run.stop()))
+        Some(_) | None => Tests::default(),
+    }
 }
 
 fn browser_tests() -> (Tests, anyhow::Result<()>) {
