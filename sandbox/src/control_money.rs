@@ -35,6 +35,9 @@ struct Elsewhere {
     /// A token of a test card.
     payment_method: Option<String>,
     receipt_email: Option<String>,
+    /// Whether there are no events of it.
+    #[serde(default)]
+    silent: bool,
 }
 
 /// A payment that the shop did not make: payment intent and charge at once.
@@ -47,6 +50,9 @@ pub async fn charge(State(sandbox): State<Arc<Sandbox>>, headers: HeaderMap, bod
 }
 
 fn pay(change: &mut Change<'_>, order: Elsewhere, now_ms: i64, address: &str) -> Result<Value, Refusal> {
+    if order.silent {
+        change.be_silent();
+    }
     let currency = money::currency(&order.currency)?;
     money::check_charge(order.amount, &currency)?;
     let token = order.payment_method.as_deref().unwrap_or("pm_card_visa");
@@ -164,6 +170,8 @@ struct RefundElsewhere {
     #[serde(default)]
     metadata: BTreeMap<String, String>,
     status: Option<RefundStatus>,
+    #[serde(default)]
+    silent: bool,
 }
 
 /// A refund that the shop did not make.
@@ -174,6 +182,9 @@ pub async fn refund(State(sandbox): State<Arc<Sandbox>>, headers: HeaderMap, bod
     };
     let wait_ms = i64::try_from(sandbox.config.refund_wait.as_millis()).unwrap_or(i64::MAX);
     change(&sandbox, "refund_elsewhere", |change, now_ms| {
+        if order.silent {
+            change.be_silent();
+        }
         if order.status.is_some_and(|status| !status.counts()) {
             return Err(Refusal::invalid("A new refund has not failed yet, and is not canceled.").param("status"));
         }

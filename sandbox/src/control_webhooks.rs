@@ -14,7 +14,7 @@ use crate::answer::{Answer, Refusal};
 use crate::control::{change, read};
 use crate::delivery::{self, Sent};
 use crate::events;
-use crate::faults::Fault;
+use crate::faults::{Fault, Kind};
 use crate::ids;
 use crate::records::{Endpoint, Event, Snapshot};
 use crate::state::Put;
@@ -140,6 +140,7 @@ pub async fn deliver(
     let sent = async {
         let order: Again = read(&headers, &body)?;
         let times = check_times(order.times)?;
+        check_faults(&order.faults)?;
         let endpoints = {
             let world = sandbox.world();
             world.state.events.row(&id).ok_or_else(|| Refusal::no_such("event", "id", &id))?;
@@ -195,6 +196,7 @@ pub async fn inject(State(sandbox): State<Arc<Sandbox>>, headers: HeaderMap, bod
         (None, None, Some(text)) => {
             let sent = async {
                 let times = check_times(order.times)?;
+                check_faults(&order.faults)?;
                 let endpoints = endpoints(&sandbox.world().state, order.endpoint.as_deref())?;
                 let plan = sandbox.faults.plan(order.faults);
                 let copies = endpoints.iter().flat_map(|endpoint| (0..times).map(move |_| endpoint));
@@ -213,6 +215,14 @@ fn check_times(times: Option<u32>) -> Result<u32, Refusal> {
         return Ok(times);
     }
     Err(Refusal::invalid(format!("times is between 1 and {MAX_TIMES}.")))
+}
+
+fn check_faults(faults: &[Fault]) -> Result<(), Refusal> {
+    let known = [Kind::Forged, Kind::WrongAmount, Kind::WrongCurrency, Kind::WrongMode];
+    if faults.iter().all(|fault| known.contains(&fault.kind)) {
+        return Ok(());
+    }
+    Err(Refusal::invalid(format!("faults are of the kinds {}.", known.map(Kind::name).join(", "))))
 }
 
 fn endpoints(state: &crate::state::State, id: Option<&str>) -> Result<Vec<Endpoint>, Refusal> {

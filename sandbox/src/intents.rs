@@ -19,6 +19,7 @@ use crate::routes::Done;
 use crate::state::{Change, Put, State};
 
 const CREATE_PARAMS: &[&str] = &[
+    "allowed_payment_method_types",
     "amount",
     "automatic_payment_methods",
     "capture_method",
@@ -215,8 +216,11 @@ fn automatic_only(params: &Params) -> Result<(), Refusal> {
             return Err(Refusal::invalid(format!("The sandbox knows {name}={} only.", allowed[0])).param(name));
         }
     }
-    if params.list("payment_method_types").iter().any(|kind| *kind != "card") {
-        return Err(Refusal::invalid("The sandbox takes cards only.").param("payment_method_types"));
+    // The newer versions of the API name the list anew.
+    for name in ["payment_method_types", "allowed_payment_method_types"] {
+        if params.list(name).iter().any(|kind| *kind != "card") {
+            return Err(Refusal::invalid("The sandbox takes cards only.").param(name));
+        }
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::calls::{Entry, Outcome};
 use crate::events::{API_VERSION, Cause};
 use crate::faults::Subject;
 use crate::form::Params;
-use crate::routes::{Caller, Op};
+use crate::routes::{Caller, Object, Op};
 use crate::state::State;
 use crate::{Config, READ_SECONDS, Sandbox, clock, idempotency};
 
@@ -225,15 +225,7 @@ pub fn entry(call: &'static str, method: &Method, path: &str, key: Option<String
 
 /// What faults and the log of calls can know of a call before it is executed.
 pub fn subject(state: &State, call: &Call) -> Subject {
-    let by_charge = || {
-        let charge = state.charges.get(call.params.text("charge")?)?;
-        Some(charge.payment_intent.clone())
-    };
-    let payment_intent = if call.op == Op::Refund {
-        call.params.text("payment_intent").map(str::to_owned).or_else(by_charge)
-    } else {
-        call.op.intent().map(str::to_owned)
-    };
+    let payment_intent = payment_intent(state, call);
     let intent = payment_intent.as_deref().and_then(|id| state.intents.get(id));
     let order = match (&call.op, intent) {
         (Op::CreateIntent, _) => call.params.text("metadata.order").map(str::to_owned),
@@ -241,4 +233,21 @@ pub fn subject(state: &State, call: &Call) -> Subject {
         (_, None) => None,
     };
     Subject { call: call.op.name(), order, payment_intent, event: None }
+}
+
+/// The payment intent that a call is about, by whatever object it names.
+fn payment_intent(state: &State, call: &Call) -> Option<String> {
+    let of_charge = |id: &str| state.charges.get(id).map(|charge| charge.payment_intent.clone());
+    let of_refund = |id: &str| state.refunds.row(id).map(|refund| refund.payment_intent.clone());
+    let of_dispute = |id: &str| state.disputes.row(id).map(|dispute| dispute.payment_intent.clone());
+    match call.op.object() {
+        Some(Object::Intent(id)) => Some(id.to_owned()),
+        Some(Object::Charge(id)) => of_charge(id),
+        Some(Object::Refund(id)) => of_refund(id),
+        Some(Object::Dispute(id)) => of_dispute(id),
+        None => {
+            let named = call.params.text("payment_intent").map(str::to_owned);
+            named.or_else(|| of_charge(call.params.text("charge")?))
+        }
+    }
 }

@@ -42,6 +42,14 @@ pub enum Op {
     DecideAtBank(String),
 }
 
+/// An object of a payment, by its id.
+pub enum Object<'a> {
+    Intent(&'a str),
+    Charge(&'a str),
+    Refund(&'a str),
+    Dispute(&'a str),
+}
+
 /// Who may make a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
@@ -178,9 +186,33 @@ impl Op {
         if let Self::Confirm(id) | Self::Cancel(id) = self { Some(id) } else { None }
     }
 
-    /// The payment intent that the address names.
-    pub fn intent(&self) -> Option<&str> {
-        if let Self::RetrieveIntent(id) | Self::DecideAtBank(id) = self { Some(id) } else { self.locks() }
+    /// The object that the address names, if it belongs to a payment.
+    pub fn object(&self) -> Option<Object<'_>> {
+        match self {
+            Self::RetrieveIntent(id) | Self::DecideAtBank(id) | Self::Confirm(id) | Self::Cancel(id) => {
+                Some(Object::Intent(id))
+            }
+            Self::RetrieveCharge(id) | Self::UpdateCharge(id) => Some(Object::Charge(id)),
+            Self::RetrieveRefund(id) | Self::UpdateRefund(id) | Self::CancelRefund(id) => Some(Object::Refund(id)),
+            Self::RetrieveDispute(id) | Self::UpdateDispute(id) | Self::CloseDispute(id) => Some(Object::Dispute(id)),
+            Self::CreateIntent
+            | Self::ListIntents
+            | Self::CreateMethod
+            | Self::RetrieveMethod(_)
+            | Self::RetrieveSession(_)
+            | Self::ListCharges
+            | Self::Refund
+            | Self::ListRefunds
+            | Self::ListDisputes
+            | Self::ListEvents
+            | Self::RetrieveEvent(_)
+            | Self::CreateEndpoint
+            | Self::ListEndpoints
+            | Self::RetrieveEndpoint(_)
+            | Self::UpdateEndpoint(_)
+            | Self::DeleteEndpoint(_)
+            | Self::HostedCard => None,
+        }
     }
 }
 

@@ -138,17 +138,25 @@ pub struct Change<'a> {
     happenings: Vec<Happening>,
     /// Events that no change of a record tells.
     others: Vec<Event>,
+    is_silent: bool,
 }
 
 impl<'a> Change<'a> {
     pub fn new(state: &'a mut State) -> Self {
-        Self { state, puts: Vec::new(), happenings: Vec::new(), others: Vec::new() }
+        Self { state, puts: Vec::new(), happenings: Vec::new(), others: Vec::new(), is_silent: false }
     }
 
     pub fn put(&mut self, put: Put) {
-        self.happenings.extend(events::of(self.state, &put));
+        if !self.is_silent {
+            self.happenings.extend(events::of(self.state, &put));
+        }
         self.state.apply(put.clone());
         self.puts.push(put);
+    }
+
+    /// Leaves the events out, for what only a look at the records is to find.
+    pub fn be_silent(&mut self) {
+        self.is_silent = true;
     }
 
     /// Adds an event that no change of a record tells.

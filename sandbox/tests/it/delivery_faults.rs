@@ -37,6 +37,22 @@ async fn an_early_event_arrives_before_the_answer_of_its_call() {
 }
 
 #[tokio::test]
+async fn an_event_comes_while_the_answer_of_its_call_is_held() {
+    let (sandbox, receiver) = with_receiver("during", &["payment_intent.succeeded"]).await;
+    let intent = sandbox.intent("order-1").await;
+    sandbox.fault(json!({"match": {"path": "confirm"}, "fault": {"kind": "delay_after", "ms": 60_000}})).await;
+    let path = format!("/v1/payment_intents/{intent}/confirm");
+    let mut confirming = JoinSet::new();
+    confirming.spawn(sandbox.posting(&path, "pay", &[("payment_method", "pm_card_visa")]).send());
+    receiver.until(1).await;
+    let calls = sandbox.get("/_sandbox/calls?call=confirm").await.json();
+    assert_eq!(calls["calls"][0]["outcome"], "running");
+    sandbox.clear_faults().await;
+    assert_eq!(confirming.join_next().await.unwrap().unwrap().unwrap().status(), 200);
+    sandbox.end().await;
+}
+
+#[tokio::test]
 async fn a_late_event_waits_until_the_faults_are_taken_back() {
     let (sandbox, receiver) = with_receiver("late-event", &["charge.*", "payment_intent.succeeded"]).await;
     set(&sandbox, "charge.succeeded", json!({"kind": "late", "ms": 600_000})).await;
@@ -99,6 +115,10 @@ async fn a_dropped_event_is_never_sent_but_can_be_found_and_delivered() {
     let outcomes: Vec<&Value> = again["sent"].as_array().unwrap().iter().map(|sent| &sent["outcome"]).collect();
     assert_eq!(outcomes, ["delivered"; 3]);
     assert_eq!(receiver.arrived().len(), 3);
+    // Only what changes the event itself makes sense here.
+    let late = json!({"faults": [{"kind": "late", "ms": 1}]});
+    let refused = sandbox.client.post(sandbox.url(&format!("/_sandbox/events/{id}/deliver"))).json(&late);
+    assert_eq!(refused.send().await.unwrap().status(), 400);
     sandbox.end().await;
 }
 

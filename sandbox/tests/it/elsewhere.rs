@@ -34,6 +34,16 @@ async fn a_payment_made_elsewhere_is_listed_by_its_time_and_told() {
     let id = made["payment_intent"]["id"].as_str().unwrap();
     assert_eq!(sandbox.post("/v1/refunds", "r", &[("payment_intent", id)]).await.json()["amount"], 4990);
 
+    // What happens in silence is found by looking only.
+    let told = sandbox.event_kinds().await.len();
+    let silent = json!({"amount": 500, "currency": "eur", "silent": true});
+    let made = sandbox.control("/_sandbox/charges", silent).await.json();
+    let refund = json!({"charge": made["charge"]["id"], "silent": true});
+    sandbox.control("/_sandbox/refunds", refund).await;
+    assert_eq!(sandbox.event_kinds().await.len(), told);
+    let found = sandbox.get(&format!("/v1/charges/{}", made["charge"]["id"].as_str().unwrap())).await.json();
+    assert_eq!((&found["status"], &found["refunded"]), (&json!("succeeded"), &json!(true)));
+
     let declined = json!({"amount": 4990, "currency": "eur", "payment_method": "pm_card_chargeDeclined"});
     let made = sandbox.control("/_sandbox/charges", declined).await.json();
     assert_eq!(

@@ -208,6 +208,27 @@ async fn a_refund_made_elsewhere_is_a_refund() {
 }
 
 #[tokio::test]
+async fn reads_of_a_refund_are_matched_by_its_order() {
+    let sandbox = start("refund-reads").await;
+    let intent = paid(&sandbox, "order-1", "pm_card_visa").await;
+    let refund = sandbox.post("/v1/refunds", "r", &[("payment_intent", &intent)]).await.json();
+    let id = refund["id"].as_str().unwrap();
+    for (path, address) in [
+        ("read", format!("/v1/refunds/{id}")),
+        ("list", format!("/v1/refunds?payment_intent={intent}")),
+        ("list", format!("/v1/charges?payment_intent={intent}")),
+        ("read", format!("/v1/charges/{}", refund["charge"].as_str().unwrap())),
+    ] {
+        for (order, status) in [("order-2", 200), ("order-1", 500)] {
+            sandbox.clear_faults().await;
+            sandbox.fault(json!({"match": {"path": path, "order": order}, "fault": {"kind": "error_500"}})).await;
+            assert_eq!(sandbox.get(&address).await.status, status, "{address} {order}");
+        }
+    }
+    sandbox.end().await;
+}
+
+#[tokio::test]
 async fn faults_of_a_refund_come_before_or_after_exactly_one_refund() {
     let sandbox = start("refund-faults").await;
     for (order, kind, refunds) in [
