@@ -10,6 +10,7 @@ mod failover;
 mod gone;
 #[cfg(target_os = "linux")]
 mod power;
+mod restore;
 mod stand;
 
 use std::{process::ExitCode, time::Duration};
@@ -38,6 +39,7 @@ const CASES: &[Case] = &[
     ("t2_a_standby_whose_clock_is_an_hour_behind_leaves_nothing_unresolved", || {
         Box::pin(failover::clocks_differ("-1 hour"))
     }),
+    ("x2_a_restored_backup_charges_nobody_again_who_comes_again", || Box::pin(restore::restored())),
     ("p7_a_full_disk_refuses_the_reserve_and_delays_the_settle", || Box::pin(disk::data_full())),
     ("p7_a_full_log_takes_the_server_down_and_no_payment_with_it", || Box::pin(disk::log_full())),
 ];

@@ -118,7 +118,7 @@ pub async fn press_each(shops: &[SocketAddr], payments: &[Payment], apart: Durat
 }
 
 /// Presses again and again, at one shop after the other; gives all that was heard.
-async fn press_until_final(shops: &[SocketAddr], payment: &Payment) -> anyhow::Result<Vec<Heard>> {
+pub async fn press_until_final(shops: &[SocketAddr], payment: &Payment) -> anyhow::Result<Vec<Heard>> {
     let (mut heard, since) = (Vec::new(), Instant::now());
     for shop in shops.iter().cycle() {
         let answer = payment.pay(*shop).await.ok();
