@@ -44,7 +44,7 @@ pub async fn set_endpoint(State(sandbox): State<Arc<Sandbox>>, headers: HeaderMa
         let known = change.state.endpoints.oldest_rows_first().find(|endpoint| endpoint.url == order.url).cloned();
         let made = match known {
             Some(old) => Endpoint {
-                secret: order.secret.unwrap_or(old.secret),
+                secret: order.secret.or(old.secret),
                 enabled_events: if order.enabled_events.is_empty() { old.enabled_events } else { order.enabled_events },
                 disabled: false,
                 ..old
@@ -79,9 +79,12 @@ pub async fn rotate(
         let mut endpoint = webhooks::find(change.state, &id)?;
         let valid = order.old_valid_ms.map_or(OLD_SECRET_VALID, Duration::from_millis);
         let until_ms = now_ms.saturating_add(i64::try_from(valid.as_millis()).unwrap_or(i64::MAX));
-        let old = std::mem::replace(&mut endpoint.secret, order.secret.unwrap_or_else(|| ids::new("whsec")));
+        let old = webhooks::secret(&endpoint, &sandbox.config.webhooks.endpoints).map(str::to_owned);
+        endpoint.secret = Some(order.secret.unwrap_or_else(|| ids::new("whsec")));
         endpoint.old_secrets.retain(|(_, until)| *until > now_ms);
-        endpoint.old_secrets.insert(0, (old, until_ms));
+        if let Some(old) = old {
+            endpoint.old_secrets.insert(0, (old, until_ms));
+        }
         change.put(Put::Endpoint(endpoint.clone()));
         Ok(with_secret(&endpoint))
     })

@@ -258,16 +258,21 @@ async fn post(sandbox: &Sandbox, endpoint: &Endpoint, body: &str, delivery: Deli
     let number = courier.log.begin(delivery);
     let started = Instant::now();
     let answer =
-        exchange(courier, endpoint, body, plan.has(Kind::Forged).map(|fault| fault.forgery.unwrap_or_default())).await;
+        exchange(sandbox, endpoint, body, plan.has(Kind::Forged).map(|fault| fault.forgery.unwrap_or_default())).await;
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let outcome = courier.log.end(number, &answer, ms);
     Sent { endpoint: endpoint.id.clone(), outcome, answer }
 }
 
-async fn exchange(courier: &Courier, endpoint: &Endpoint, body: &str, forgery: Option<Forgery>) -> Result<u16, String> {
+async fn exchange(sandbox: &Sandbox, endpoint: &Endpoint, body: &str, forgery: Option<Forgery>) -> Result<u16, String> {
     let now_ms = clock::now_ms();
-    let signed = signing::sign(body, webhooks::secrets(endpoint, now_ms), now_ms / 1000, forgery);
-    let client = courier.client.as_ref().map_err(Clone::clone)?;
+    let signed = signing::sign(
+        body,
+        webhooks::secrets(endpoint, &sandbox.config.webhooks.endpoints, now_ms),
+        now_ms / 1000,
+        forgery,
+    );
+    let client = sandbox.courier.client.as_ref().map_err(Clone::clone)?;
     let mut request = client
         .post(&endpoint.url)
         .header("content-type", "application/json; charset=utf-8")

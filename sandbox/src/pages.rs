@@ -35,6 +35,7 @@ Cards that are not in this list are refused, so a real card can do nothing here.
 <h2 id="control">For tests</h2>
 <p class="soft">The same ledger as JSON: <a href="/_sandbox/ledger"><code>/_sandbox/ledger</code></a>.
 The newest calls: <a href="/_sandbox/calls"><code>/_sandbox/calls</code></a>.
+The newest deliveries of events: <a href="/_sandbox/deliveries"><code>/_sandbox/deliveries</code></a>.
 Faults that are set: <a href="/_sandbox/faults"><code>/_sandbox/faults</code></a>.</p>
 </main>"#,
         address = escape(address),
@@ -103,7 +104,9 @@ fn ledger(state: &State) -> String {
 
 fn ledger_row(charge: &Charge) -> String {
     let reference = charge.metadata.get("reference").or_else(|| charge.metadata.get("order"));
-    let status = if charge.amount_refunded == 0 {
+    let status = if charge.amount_disputed > 0 {
+        format!("Disputed, {} taken back", escape(&money::display(charge.amount_disputed, &charge.currency)))
+    } else if charge.amount_refunded == 0 {
         "<span class=\"good\">Paid</span>".to_owned()
     } else if charge.amount_refunded == charge.amount {
         "Refunded".to_owned()

@@ -296,7 +296,8 @@ pub struct Endpoint {
     pub url: String,
     /// Types of events; `*` is every type.
     pub enabled_events: Vec<String>,
-    pub secret: String,
+    /// `None` for one whose secret is in the settings, which nobody else needs to write down.
+    pub secret: Option<String>,
     /// Secrets that are still signed with after a rotation, and until when, in milliseconds since 1970.
     pub old_secrets: Vec<(String, i64)>,
     pub api_version: Option<String>,

@@ -35,9 +35,15 @@ pub fn wants(endpoint: &Endpoint, kind: &str) -> bool {
 }
 
 /// What an endpoint's events are signed with now, newest first.
-pub fn secrets(endpoint: &Endpoint, now_ms: i64) -> impl Iterator<Item = &str> {
+pub fn secrets<'a>(endpoint: &'a Endpoint, set: &'a [SetEndpoint], now_ms: i64) -> impl Iterator<Item = &'a str> {
     let old = endpoint.old_secrets.iter().filter(move |(_, until_ms)| *until_ms > now_ms);
-    std::iter::once(endpoint.secret.as_str()).chain(old.map(|(secret, _)| secret.as_str()))
+    secret(endpoint, set).into_iter().chain(old.map(|(secret, _)| secret.as_str()))
+}
+
+/// An endpoint's own secret, or that of the settings.
+pub fn secret<'a>(endpoint: &'a Endpoint, set: &'a [SetEndpoint]) -> Option<&'a str> {
+    let of_settings = || set.iter().find(|set| set.url == endpoint.url).map(|set| set.secret.as_str());
+    endpoint.secret.as_deref().or_else(of_settings)
 }
 
 /// A new endpoint; an event list that is empty means every event.
@@ -57,7 +63,7 @@ pub fn endpoint(
         id: ids::new("we"),
         url,
         enabled_events: if enabled_events.is_empty() { vec!["*".to_owned()] } else { enabled_events },
-        secret: secret.unwrap_or_else(|| ids::new("whsec")),
+        secret: Some(secret.unwrap_or_else(|| ids::new("whsec"))),
         old_secrets: Vec::new(),
         api_version: None,
         description: None,
@@ -124,8 +130,8 @@ pub fn delete(change: &mut Change<'_>, id: &str) -> Result<Done, Refusal> {
     Ok(Done::executed(Answer::json(200, &body)))
 }
 
-/// Brings the endpoints of the settings into the state: new ones are made, changed secrets taken over, and those of earlier
-/// settings that are gone are removed.
+/// Brings the endpoints of the settings into the state: new ones are made, and those of earlier settings that are gone are
+/// removed. The secrets stay in the settings, which win over a rotation in an earlier process.
 pub fn bring_in(change: &mut Change<'_>, set: &[SetEndpoint], now: i64) -> Result<(), Refusal> {
     let known: Vec<Endpoint> = change.state.endpoints.oldest_rows_first().filter(|it| it.is_set).cloned().collect();
     for old in known.iter().filter(|old| set.iter().all(|wanted| wanted.url != old.url)) {
@@ -133,11 +139,11 @@ pub fn bring_in(change: &mut Change<'_>, set: &[SetEndpoint], now: i64) -> Resul
     }
     for wanted in set {
         match known.iter().find(|old| old.url == wanted.url) {
-            Some(old) if old.secret == wanted.secret => {}
-            Some(old) => change.put(Put::Endpoint(Endpoint { secret: wanted.secret.clone(), ..old.clone() })),
+            Some(old) if old.secret.is_none() => {}
+            Some(old) => change.put(Put::Endpoint(Endpoint { secret: None, ..old.clone() })),
             None => {
-                let made = endpoint(change.state, &wanted.url, Vec::new(), Some(wanted.secret.clone()), now)?;
-                change.put(Put::Endpoint(Endpoint { is_set: true, ..made }));
+                let made = endpoint(change.state, &wanted.url, Vec::new(), None, now)?;
+                change.put(Put::Endpoint(Endpoint { is_set: true, secret: None, url: wanted.url.clone(), ..made }));
             }
         }
     }

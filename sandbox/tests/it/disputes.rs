@@ -74,5 +74,6 @@ async fn some_cards_are_disputed_at_once() {
     let listed = sandbox.get(&format!("/v1/disputes?payment_intent={intent}")).await.json();
     assert_eq!((&listed["data"][0]["charge"], &listed["data"][0]["reason"]), (&json!(charge), &json!("fraudulent")));
     assert_eq!(sandbox.charges().await, 1);
+    assert!(sandbox.get("/").await.text.contains("Disputed, 49.90 EUR taken back"));
     sandbox.end().await;
 }

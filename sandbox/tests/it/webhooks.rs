@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::harness::{Got, config, folder, start, start_with};
+use crate::harness::{Got, Running, config, folder, start, start_with};
 use crate::receiver::{Receiver, SIGNING_SECRET};
 
 /// Settings under which a test need not wait for a second try.
@@ -177,6 +177,12 @@ async fn the_log_says_why_there_was_no_answer() {
     sandbox.end().await;
 }
 
+/// The id of the only endpoint.
+async fn only_endpoint(sandbox: &Running) -> String {
+    let listed = sandbox.get("/v1/webhook_endpoints").await.json();
+    listed["data"][0]["id"].as_str().unwrap().to_owned()
+}
+
 #[tokio::test]
 async fn what_was_not_delivered_comes_after_a_restart() {
     let folder = folder("resume");
@@ -189,23 +195,31 @@ async fn what_was_not_delivered_comes_after_a_restart() {
     receiver.answer(&[500]);
     let intent = sandbox.intent("order-1").await;
     receiver.until(1).await;
-    sandbox.until_running("create", 0).await;
-    sandbox.stop().await;
+    let folder = sandbox.stop().await;
+    // The secret of the settings is nobody else's to keep.
+    assert!(!std::fs::read_to_string(folder.join("journal.jsonl")).unwrap().contains("whsec_from_settings"));
 
     let sandbox = start_with(slow.clone()).await;
     let arrived = receiver.until(2).await;
     assert_eq!(arrived[0].json()["id"], arrived[1].json()["id"]);
     assert_eq!(arrived[1].signatures_of("whsec_from_settings"), 1);
     assert_eq!(arrived[1].json()["data"]["object"]["id"], json!(intent));
+
+    // A test may rotate it all the same.
+    let path = format!("/_sandbox/webhook_endpoints/{}/rotate", only_endpoint(&sandbox).await);
+    sandbox.control(&path, json!({"secret": "whsec_rotated"})).await;
+    sandbox.intent("order-2").await;
+    let both = receiver.until(3).await[2].clone();
+    assert_eq!((both.signatures_of("whsec_from_settings"), both.signatures_of("whsec_rotated")), (1, 1));
     sandbox.until_settled().await;
     sandbox.stop().await;
 
     // Settled is settled; and an endpoint that left the settings is gone.
     slow.webhooks.endpoints.clear();
     let sandbox = start_with(slow).await;
-    sandbox.intent("order-2").await;
+    sandbox.intent("order-3").await;
     assert_eq!(sandbox.get("/v1/webhook_endpoints").await.json()["data"], json!([]));
-    assert_eq!(receiver.arrived().len(), 2);
+    assert_eq!(receiver.arrived().len(), 3);
     sandbox.end().await;
 }
 
