@@ -225,3 +225,128 @@ fn answer(state: &State, call: &Call, refund: &Refund) -> Result<Done, Refusal> 
     let body = Renderer::new(state, &call.base, &call.params, EXPANDABLE)?.refund(refund);
     Ok(Done::executed(Answer::json(200, &body)))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::bulk::Bulk;
+    use crate::disputes;
+    use crate::events::Cause;
+    use crate::records::DisputeStatus;
+
+    const CHARGE: &str = "ch_aaaaaaaaaaaa000000000000";
+    const AMOUNT: i64 = 1000;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Refund(Option<i64>, Option<RefundStatus>),
+        Settle(usize, RefundStatus),
+        Dispute(Option<i64>),
+        Close(DisputeStatus),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let amount = || prop::option::of(1_i64..=AMOUNT);
+        let made = prop::option::of(prop_oneof![
+            Just(RefundStatus::Pending),
+            Just(RefundStatus::RequiresAction),
+            Just(RefundStatus::Succeeded)
+        ]);
+        let settled = prop_oneof![Just(RefundStatus::Succeeded), Just(RefundStatus::Failed)];
+        let closed = prop_oneof![Just(DisputeStatus::Won), Just(DisputeStatus::Lost), Just(DisputeStatus::UnderReview)];
+        let step = prop_oneof![
+            4 => (amount(), made).prop_map(|(amount, status)| Step::Refund(amount, status)),
+            3 => (0_usize..8, settled).prop_map(|(which, status)| Step::Settle(which, status)),
+            2 => amount().prop_map(Step::Dispute),
+            2 => closed.prop_map(Step::Close),
+        ];
+        prop::collection::vec(step, 0..40)
+    }
+
+    fn charge(state: &State) -> Charge {
+        state.charges.get(CHARGE).unwrap().into_owned()
+    }
+
+    /// What is refused changes nothing; the test does not ask why.
+    fn act(change: &mut Change<'_>, step: &Step, refunds: &mut Vec<String>) {
+        match step {
+            Step::Refund(amount, status) => {
+                let wanted = Wanted {
+                    charge: Some(CHARGE),
+                    payment_intent: None,
+                    amount: *amount,
+                    reason: None,
+                    metadata: BTreeMap::new(),
+                    idempotency_key: None,
+                    now_ms: 0,
+                    wait_ms: 0,
+                    status: *status,
+                };
+                if let Ok(refund) = make(change, wanted) {
+                    refunds.push(refund.id);
+                }
+            }
+            Step::Settle(which, status) => {
+                if let Some(id) = refunds.get(*which) {
+                    settle(change, id, *status, None).ok();
+                }
+            }
+            Step::Dispute(amount) => {
+                let charge = charge(change.state);
+                disputes::open(change, charge, *amount, "general", 0).ok();
+            }
+            Step::Close(status) => {
+                if let Some(id) = charge(change.state).dispute {
+                    disputes::settle(change, &id, *status).ok();
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_back_and_what_is_disputed_is_never_more_than_the_charge(steps in steps()) {
+            let bulk = Bulk {
+                prefix: "aaaaaaaaaaaa".into(),
+                count: 1,
+                created: 0,
+                per_second: 1,
+                amount: AMOUNT,
+                amounts: 1,
+                currency: "eur".into(),
+                metadata: BTreeMap::new(),
+            };
+            let (mut state, mut replayed) = (State::default(), State::default());
+            state.apply(Put::Bulk(bulk.clone()));
+            replayed.apply(Put::Bulk(bulk));
+            let mut refunds = Vec::new();
+            for step in &steps {
+                let mut change = Change::new(&mut state);
+                act(&mut change, step, &mut refunds);
+                let (puts, _events) = change.finish(&Cause::own("test", 0));
+                for put in puts {
+                    let line = serde_json::to_string(&put).unwrap();
+                    replayed.apply(serde_json::from_str(&line).unwrap());
+                }
+
+                let charge = charge(&state);
+                let rows = || state.refunds.oldest_rows_first();
+                let back: i64 = rows().filter(|refund| refund.status.counts()).map(|refund| refund.amount).sum();
+                let disputes = state.disputes.oldest_rows_first();
+                let disputed: i64 =
+                    disputes.filter(|dispute| dispute.status != DisputeStatus::Won).map(|dispute| dispute.amount).sum();
+                prop_assert_eq!((charge.amount_refunded, charge.amount_disputed), (back, disputed));
+                prop_assert!(back >= 0 && disputed >= 0 && back + disputed <= AMOUNT, "{} {}", back, disputed);
+            }
+            // The journal tells the same story, events included.
+            let kinds = |state: &State| {
+                state.events.oldest_rows_first().map(|event| (event.id.clone(), event.kind.clone())).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(kinds(&replayed), kinds(&state));
+            prop_assert_eq!(format!("{:?}", charge(&replayed)), format!("{:?}", charge(&state)));
+            prop_assert_eq!(replayed.due, state.due);
+        }
+    }
+}

@@ -97,3 +97,23 @@ async fn a_call_is_one_line_so_that_a_crash_keeps_all_of_it_or_nothing() {
     sandbox.stop().await;
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+/// As they were written before refunds could fail, charges be disputed, and events be told.
+const OLD_LINES: &str = r#"{"at":1700000000000,"call":"create","put":[{"intent":{"id":"pi_old","amount":4990,"currency":"eur","status":"requires_payment_method","client_secret":"pi_old_secret_x","description":null,"receipt_email":null,"metadata":{"order":"order-1"},"payment_method":null,"latest_charge":null,"last_error":null,"step":null,"created":1700000000,"canceled_at":null,"cancellation_reason":null}}]}
+{"at":1700000001000,"call":"confirm","put":[{"method":{"id":"pm_old","brand":"visa","last4":"4242","exp_month":12,"exp_year":2030,"name":null,"email":null,"created":1700000001,"conduct":{"bank_step":false,"decline":null}}},{"charge":{"id":"ch_old","amount":4990,"amount_refunded":500,"currency":"eur","payment_intent":"pi_old","payment_method":{"id":"pm_old","brand":"visa","last4":"4242","exp_month":12,"exp_year":2030,"name":null,"email":null,"created":1700000001,"conduct":{"bank_step":false,"decline":null}},"description":null,"metadata":{"order":"order-1"},"idempotency_key":"pay","error":null,"created":1700000001}},{"intent":{"id":"pi_old","amount":4990,"currency":"eur","status":"succeeded","client_secret":"pi_old_secret_x","description":null,"receipt_email":null,"metadata":{"order":"order-1"},"payment_method":"pm_old","latest_charge":"ch_old","last_error":null,"step":{"number":1,"return_url":null,"idempotency_key":"pay","decided":true},"created":1700000000,"canceled_at":null,"cancellation_reason":null}}]}
+{"at":1700000002000,"call":"refund","put":[{"refund":{"id":"re_old","charge":"ch_old","payment_intent":"pi_old","amount":500,"currency":"eur","reason":null,"metadata":{},"idempotency_key":"refund","created":1700000002}}]}
+"#;
+
+#[tokio::test]
+async fn a_journal_of_an_earlier_version_is_read() {
+    let folder = folder("earlier");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("journal.jsonl"), OLD_LINES).unwrap();
+    let sandbox = start_with(config(&folder)).await;
+    assert_eq!(sandbox.get("/v1/payment_intents/pi_old").await.json()["status"], "succeeded");
+    assert_eq!(sandbox.get("/v1/refunds/re_old").await.json()["status"], "succeeded");
+    let rest = sandbox.post("/v1/refunds", "rest", &[("charge", "ch_old")]).await;
+    assert_eq!(rest.json()["amount"], 4490, "{}", rest.text);
+    assert_eq!(sandbox.event_kinds().await, ["charge.refunded", "refund.created"]);
+    sandbox.end().await;
+}
