@@ -105,6 +105,10 @@ async fn serve_with_database(settings: &Settings, database: &DatabaseRun, stop: 
         limits(settings),
     );
     let shop = shop(settings, &ctx, &provider, &stop);
+    if !settings.site_root.is_dir() {
+        let folder = settings.site_root.display();
+        tracing::warn!("PAYONCE_SITE_ROOT: there is no folder {folder}; pages come without style and scripts");
+    }
     tracing::info!("shop on http://{}", listener.local_addr()?);
 
     let upkeep = upkeep::start(&ctx, &stop.begun);

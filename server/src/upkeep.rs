@@ -44,7 +44,8 @@ where
 async fn recover(ctx: Ctx) {
     match payments::recover::run_once(&ctx).await {
         Ok(0) => {}
-        Ok(intents) => tracing::info!(intents, "recovery looked after intents that had no owner"),
+        // Abandoned bank steps are looked at for a long time.
+        Ok(intents) => tracing::debug!(intents, "recovery looked after intents that had no owner"),
         Err(error) => tracing::warn!(%error, "recovery could not look for intents without an owner"),
     }
 }

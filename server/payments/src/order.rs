@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
+use tokio::time::{Instant, sleep};
 
 use crate::{
     Ctx,
@@ -16,7 +17,7 @@ use crate::{
     limits::{MAX_LINE_QUANTITY, MAX_ORDER_LINES, PLACE_TRIES},
     money::{Currency, Money},
     pool::{StoreError, keyed, refused_by},
-    provider::{CreateOutcome, NewPaymentIntent, ProviderChargeId, ProviderPaymentIntentId},
+    provider::{CreateOutcome, NewPaymentIntent, ProviderChargeId, ProviderPaymentIntentId, UnknownReason},
 };
 
 /// What a cart asks for.
@@ -322,11 +323,24 @@ pub async fn ensure_payment_intent(ctx: &Ctx, order: &Order) -> Result<ProviderP
         idempotency_key: format!("payonce:order:{}:{}", order.id, order.payment_intents_retired + 1),
     };
     let unavailable = |reason: &str| ProviderUnavailable { reason: reason.to_owned(), refused: false };
-    let created = match ctx.provider.create_payment_intent(&new).await {
-        CreateOutcome::Created(created) => created,
-        CreateOutcome::NotSent(reason) => return Err(unavailable(reason.as_str())),
-        CreateOutcome::Refused { code } => return Err(ProviderUnavailable { refused: true, ..unavailable(&code) }),
-        CreateOutcome::Unknown(reason) => return Err(unavailable(reason.as_str())),
+    let until = Instant::now() + ctx.limits.busy_patience;
+    let mut pause = ctx.limits.first_pause;
+    let created = loop {
+        match ctx.provider.create_payment_intent(&new).await {
+            CreateOutcome::Created(created) => break created,
+            CreateOutcome::NotSent(reason) => return Err(unavailable(reason.as_str())),
+            CreateOutcome::Refused { code } => return Err(ProviderUnavailable { refused: true, ..unavailable(&code) }),
+            // Somebody else pays the same order for the first time, here or at another replica, and has the key.
+            CreateOutcome::Unknown(UnknownReason::Busy) if Instant::now() + pause < until => {
+                sleep(pause).await;
+                pause = (pause * 2).min(ctx.limits.longest_pause);
+                let now = find_by_id(ctx, order.id).await.or(Err(unavailable("store_unavailable")))?;
+                if let Some(known) = now.and_then(|order| order.provider_payment_intent) {
+                    return Ok(known);
+                }
+            }
+            CreateOutcome::Unknown(reason) => return Err(unavailable(reason.as_str())),
+        }
     };
     let adopted = keyed(&ctx.limits, || {
         store::adopt_payment_intent(&ctx.pool, order.id, &created, order.payment_intents_retired)

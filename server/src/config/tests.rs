@@ -138,6 +138,11 @@ fn b73_the_secrets_of_webhooks_are_checked_at_the_start() {
         ["0123456789abcdef", "whsec_", "Bearer whsec_0123456789", "whsec_0123456789,", "whsec_0123456789 whsec_1"]
     {
         let text = problems(&[("PAYONCE_WEBHOOK_SECRETS", wrong)]);
-        assert!(text.contains("PAYONCE_WEBHOOK_SECRETS must be") && !text.contains("0123456789"), "{wrong}: {text}");
+        assert!(
+            text.contains("PAYONCE_WEBHOOK_SECRETS must be")
+                && text.contains("at least ten")
+                && !text.contains("0123456789"),
+            "{wrong}: {text}"
+        );
     }
 }

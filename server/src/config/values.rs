@@ -81,6 +81,11 @@ pub fn webhook_secrets(text: &str) -> Result<Vec<Secret>, String> {
     let sound = |secret: &str| WebhookSecret::parse(secret).map(|_secret| Secret(secret.trim().to_owned()));
     let secrets: Option<Vec<_>> = text.split(',').map(sound).collect();
     secrets.filter(|secrets| secrets.len() <= WEBHOOK_SECRETS_MAX).ok_or_else(|| {
-        format!("must be one to {WEBHOOK_SECRETS_MAX} secrets that begin with whsec_, with commas between them")
+        {
+            format!(
+                "must be one to {WEBHOOK_SECRETS_MAX} secrets with commas between them, each of whsec_ and at least ten \
+                 characters"
+            )
+        }
     })
 }

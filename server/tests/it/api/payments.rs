@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use serde_json::{Value, json};
 use server::web::api::wire::{Failed, Pending, Succeeded};
 use sqlx::PgPool;
@@ -405,4 +406,23 @@ async fn an_amount_that_is_none_is_refused_as_a_field(db: PgPool) {
         assert_eq!(refused.assert_problem(422, "invalid-field")["field"], "amount", "{amount}");
     }
     assert_eq!(house.count("select count(*) from intents").await, 0);
+}
+
+/// A program that sends its first payment of an order many times at once, to both replicas: the provider's payment intent is made
+/// by one of them, and nobody is told that the provider cannot be reached.
+#[sqlx::test(migrator = "payments::MIGRATOR")]
+async fn the_first_payment_of_an_order_sent_twenty_times_at_once_is_one_answer(db: PgPool) {
+    let house = House::with(db, Plan { replicas: 2, ..Plan::default() }).await;
+    let program = Program::new(&house).await;
+    for _ in 0..5 {
+        let order = program.order("mug").await;
+        let (key, body, path) = (uuid(), good_payment(&order), payments_of(&order));
+        let answers = join_all((0..20).map(|n| program.post_at(n % 2, &path, &key, &body))).await;
+        for answer in &answers {
+            assert_eq!(answer.archived(), answers[0].archived());
+        }
+        assert_eq!((answers[0].status, &answers[0].json()["state"]), (200, &json!("SUCCEEDED")));
+        house.assert_charged_once(&as_browser(&house, &order).await).await;
+    }
+    house.assert_books_balance().await;
 }

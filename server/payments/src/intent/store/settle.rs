@@ -2,6 +2,9 @@
 //!
 //! Each is guarded by "not final" and, where the caller is an executor, by its fence. Which moves there are says
 //! [`crate::intent::MOVES`]; the trigger on `intents` refuses all others.
+//!
+//! The order's row is locked before the intent's, as the reserve does it: a repeat that holds the one while it waits for the
+//! other would else stand across the settle, and both would wait until Postgres ends one of them.
 
 use time::OffsetDateTime;
 
@@ -32,15 +35,19 @@ pub(crate) async fn succeed(
     let Target { key, fence, event, .. } = target;
     let (charge, money, paid_at) = charged;
     let moved = sqlx::query_scalar!(
-        r#"with moved as (
-            update intents
+        r#"with first as (
+            select id from orders where id = $2 for no key update
+        ),
+        moved as (
+            update intents i
             set state = 'succeeded', charge = $5, paid_at = $6,
                 archive_status = $7, archive_content_type = $8, archive_body = $9, finished_at = now(),
                 request = null, continue_url = null, lease_expires_at = null, look_at = null
-            where operation = $1 and order_id = $2 and id = $3
-                and finished_at is null and ($4::bigint is null or fence = $4)
-                and amount_minor = $10 and currency = $11
-            returning operation, order_id, id, amount_minor, currency, email
+            from first f
+            where i.operation = $1 and i.order_id = f.id and i.id = $3
+                and i.finished_at is null and ($4::bigint is null or i.fence = $4)
+                and i.amount_minor = $10 and i.currency = $11
+            returning i.operation, i.order_id, i.id, i.amount_minor, i.currency, i.email
         ),
         paid as (
             update orders o
@@ -111,14 +118,18 @@ pub(crate) async fn fail(
 ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
     let Target { key, fence, event, .. } = target;
     sqlx::query_scalar!(
-        r#"with moved as (
-            update intents
+        r#"with first as (
+            select id from orders where id = $2 for no key update
+        ),
+        moved as (
+            update intents i
             set state = 'failed', decline = $5,
                 archive_status = $6, archive_content_type = $7, archive_body = $8, finished_at = now(),
                 request = null, continue_url = null, lease_expires_at = null, look_at = null
-            where operation = $1 and order_id = $2 and id = $3
-                and finished_at is null and ($4::bigint is null or fence = $4)
-            returning operation, order_id, id, finished_at, provider_payment_intent,
+            from first f
+            where i.operation = $1 and i.order_id = f.id and i.id = $3
+                and i.finished_at is null and ($4::bigint is null or i.fence = $4)
+            returning i.operation, i.order_id, i.id, i.finished_at, i.provider_payment_intent,
                 $10::boolean as retires
         ),
         offered as (
