@@ -98,7 +98,10 @@ pub fn outcome(node: &impl Node) -> Option<OutcomeDto> {
         paid_at: text(node, "paid_at"),
         decline: text(node, "decline").map(|reason| decline(&reason)),
         continue_url: text(node, "continue_url"),
-        decide_by: node.get("decide_by").as_ref().and_then(moment),
+        decide_by: match node.get("decide_by") {
+            Some(by) => Some(moment(&by)?),
+            None => None,
+        },
         email_hint: text(node, "email_hint"),
         received: node.get("received")?.truth()?,
     })

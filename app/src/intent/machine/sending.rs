@@ -259,9 +259,9 @@ pub(super) fn refused_by_provider(code: &str) -> Vec<Fault> {
             (Field::Expiry, "Check the expiry date: this card would have expired")
         }
         "invalid_cvc" | "incorrect_cvc" => (Field::Code, "Check the security code"),
-        // Of the sandbox only, where somebody tries a card of their own.
-        "test_mode_live_card" => {
-            (Field::Number, "This is a demonstration: use a test card, such as 4242 4242 4242 4242")
+        // Also of the sandbox, where somebody tries a card of their own.
+        "card_declined" => {
+            (Field::Number, "This card is not taken here: use another one (a demonstration takes test cards)")
         }
         "email_invalid" => (Field::Email, "Check the e-mail address"),
         _ => return Vec::new(),

@@ -126,6 +126,22 @@ fn every_error_that_serde_writes_is_read() {
     }
 }
 
+/// serde would take a list for a moment; a page takes it for nothing.
+#[test]
+fn a_moment_that_is_none_spoils_the_outcome() {
+    let outcome_with = |decide_by: serde_json::Value| {
+        let amount = serde_json::to_value(money_of(1)).unwrap();
+        outcome(&serde_json::json!({
+            "state": "unknown", "reference": "r", "amount": amount, "received": true, "decide_by": decide_by
+        }))
+    };
+    assert!(outcome_with(serde_json::Value::Null).is_some());
+    assert!(outcome_with(serde_json::json!({"at": "x", "display": "y"})).is_some());
+    for wrong in [serde_json::json!(["x", "y"]), serde_json::json!(7), serde_json::json!({"at": "x"})] {
+        assert_eq!(outcome_with(wrong), None);
+    }
+}
+
 #[test]
 fn the_seed_that_the_server_writes_is_read() {
     for kind in [Kind::Checkout, Kind::Outcome] {
