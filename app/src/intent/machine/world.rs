@@ -298,7 +298,11 @@ impl World {
                 assert!(moving, "a live page that neither asks, nor sends, nor will: {machine:?}");
             }
             if matches!(machine.phase(), Phase::Idle(Idle::Ready | Idle::NotSent)) {
-                let on_its_way = |message: &Message| matches!(message, Message::Pay { page, .. } if *page == tab.page);
+                // A copy of what has failed meanwhile, by another tab's sending, charges nothing any more.
+                let may_charge = |pay: &PayDto| {
+                    self.server.intents.get(&pay.intent).is_none_or(|(_, state)| *state != OutcomeState::Failed)
+                };
+                let on_its_way = |message: &Message| matches!(message, Message::Pay { page, pay, .. } if *page == tab.page && may_charge(pay));
                 assert!(!self.network.iter().any(on_its_way), "says that nothing was sent, and something was");
             }
             if let Phase::Live(Live::BankStep { url }) = machine.phase() {
