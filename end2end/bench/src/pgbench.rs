@@ -71,6 +71,8 @@ impl Script {
                 &body,
                 &format!("{}::bigint", orders::AMOUNT_MINOR),
                 "'EUR'",
+                // No event told it.
+                "null::bigint",
             ],
         )?;
         Ok(Self(format!(
