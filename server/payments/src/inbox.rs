@@ -9,11 +9,11 @@ mod store;
 use futures::future::join_all;
 
 use crate::{
-    Ctx, intent,
-    limits::PURGE_BATCHES,
+    Ctx,
     notice::{self, Notice},
     pool::{StoreError, keyed},
     provider::{ProviderEvent, ProviderPaymentIntentId},
+    purge::in_batches,
 };
 
 /// The row of an event; whatever follows from the event marks it, in its own commit.
@@ -108,16 +108,10 @@ pub async fn run_once(ctx: &Ctx) -> Result<usize, StoreError> {
 /// # Errors
 /// When the database cannot answer; what was forgotten by then is forgotten.
 pub async fn purge(ctx: &Ctx) -> Result<u64, StoreError> {
-    let full = ctx.limits.purge_batch.unsigned_abs();
-    let mut purged = 0;
-    for _ in 0..PURGE_BATCHES {
-        let batch = keyed(&ctx.limits, || store::purge(&ctx.pool, &ctx.limits)).await?;
-        purged += batch;
-        if batch < full {
-            break;
-        }
-    }
-    Ok(purged)
+    in_batches(ctx.limits.purge_batch, || async {
+        Ok(keyed(&ctx.limits, || store::purge(&ctx.pool, &ctx.limits)).await?)
+    })
+    .await
 }
 
 async fn take_up(ctx: &Ctx, told: &Told) {
@@ -136,19 +130,16 @@ async fn handle(ctx: &Ctx, told: &Told) -> Result<Effect, StoreError> {
         return doubt(ctx, told, "wrong_mode").await;
     }
     let Some((payment_intent, notice)) = &told.about else { return mark(ctx, told, Effect::Nothing).await };
-    let is_ours = intent::find_by_payment_intent(ctx, payment_intent).await?.is_some();
-    if !is_ours {
-        return match notice {
-            Notice::Charged(charge) => {
-                tracing::error!(event = told.event, charge = %charge.id, "money for a payment intent that we do not know");
-                doubt(ctx, told, "unknown_payment_intent").await
-            }
-            Notice::Cancelled | Notice::Changed => mark(ctx, told, Effect::Nothing).await,
-        };
+    let ours = notice::take(ctx, payment_intent, notice.clone(), Some(told.number)).await?;
+    match (ours, notice) {
+        // Whatever it moved has marked it in the same commit.
+        (Some(_), _) => mark(ctx, told, Effect::Known).await,
+        (None, Notice::Charged(charge)) => {
+            tracing::error!(event = told.event, charge = %charge.id, "money for a payment intent that we do not know");
+            doubt(ctx, told, "unknown_payment_intent").await
+        }
+        (None, Notice::Cancelled | Notice::Changed) => mark(ctx, told, Effect::Nothing).await,
     }
-    notice::take(ctx, payment_intent, notice.clone(), Some(told.number)).await?;
-    // Whatever it moved has marked it in the same commit.
-    mark(ctx, told, Effect::Known).await
 }
 
 /// Marks an event as handled, unless its effect has done so. Returns what is marked.

@@ -23,12 +23,19 @@ pub async fn run_once(ctx: &Ctx) -> Result<u64, StoreError> {
 /// # Errors
 /// When the database cannot answer; what was purged by then is purged.
 pub async fn run(ctx: &Ctx) -> Result<u64, StoreError> {
-    let full = ctx.limits.purge_batch.unsigned_abs();
+    in_batches(ctx.limits.purge_batch, || run_once(ctx)).await
+}
+
+/// Runs `once` until a batch is smaller than `full`, or the run has done its share. Returns how many there were in all.
+pub(crate) async fn in_batches<F>(full: i64, once: impl Fn() -> F) -> Result<u64, StoreError>
+where
+    F: Future<Output = Result<u64, StoreError>>,
+{
     let mut purged = 0;
     for _ in 0..PURGE_BATCHES {
-        let batch = run_once(ctx).await?;
+        let batch = once().await?;
         purged += batch;
-        if batch < full {
+        if batch < full.unsigned_abs() {
             break;
         }
     }

@@ -17,11 +17,10 @@ use crate::{
         archive::{Answer, JSON},
         fingerprint::Fingerprint,
     },
-    limits::{
-        MAX_LINE_NAME_BYTES, MAX_LINE_QUANTITY, MAX_ORDER_KEY_BYTES, MAX_ORDER_LINES, PLACE_TRIES, PURGE_BATCHES,
-    },
+    limits::{MAX_LINE_NAME_BYTES, MAX_LINE_QUANTITY, MAX_ORDER_KEY_BYTES, MAX_ORDER_LINES, PLACE_TRIES},
     money::{Currency, Money},
     pool::{StoreError, keyed, refused_by},
+    purge::in_batches,
 };
 
 /// The idempotency key of a program's order: 1 to 255 printable characters of ASCII.
@@ -233,16 +232,7 @@ async fn place(
 /// # Errors
 /// When the database cannot answer.
 pub async fn purge(ctx: &Ctx) -> Result<u64, StoreError> {
-    let full = ctx.limits.order_key_purge_batch.unsigned_abs();
-    let mut purged = 0;
-    for _ in 0..PURGE_BATCHES {
-        let batch = purge_once(ctx).await?;
-        purged += batch;
-        if batch < full {
-            break;
-        }
-    }
-    Ok(purged)
+    in_batches(ctx.limits.order_key_purge_batch, || purge_once(ctx)).await
 }
 
 /// Drops the archived answers that are older than their memory; what stays is the key and its order. Returns how many.
