@@ -10,14 +10,27 @@ use crate::{
     rust::build_server,
 };
 
+/// Named together with the packages whose dependencies it shares, so that their features are the same as in every other build.
+pub const PACKAGES: [&str; 12] = [
+    "--package",
+    "bench",
+    "--package",
+    "app",
+    "--package",
+    "server",
+    "--package",
+    "payments",
+    "--package",
+    "embedded_postgres",
+    "--package",
+    "sandbox",
+];
+
 /// Builds the server and the measurements, and runs them; `arguments` go to them as they are.
 pub fn bench(arguments: &[String]) -> anyhow::Result<()> {
     build_server()?;
     database::ensure_installed();
-    // Named together with the packages whose dependencies it shares, their features are the same as in every other build.
-    let packages = ["bench", "app", "server", "payments", "embedded_postgres", "sandbox"];
-    let mut build = cargo(&["build", "--release", "--bin", "bench"]);
-    run(packages.iter().fold(&mut build, |build, package| build.args(["--package", package])))?;
+    run(cargo(&["build", "--release", "--bin", "bench"]).args(PACKAGES))?;
 
     let mut measure = command(target("release/bench"), &["run"]);
     measure.arg("--payonce").arg(target("release/payonce"));

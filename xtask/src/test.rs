@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 
 use crate::{
     api::ApiRun,
-    browser, chaos, chromium, clients,
+    bench, browser, chaos, chromium, clients,
     command::{cargo, line_of, root, run, target, without_settings},
     database::TestDatabase,
     node, report,
@@ -80,6 +80,7 @@ pub fn test() -> ExitCode {
     suite.check("lints, server side", || {
         lint(&["--release", "--all-targets"])?;
         lint(&[&["--release"], &chaos::PACKAGES[..], &chaos::TARGETS[..]].concat())?;
+        lint(&[&["--release", "--bin", "bench"], &bench::PACKAGES[..]].concat())?;
         // As it was built to get here, which spares building what it stands on once more.
         lint(&["--package", "xtask", "--all-targets"])
     });

@@ -2,7 +2,7 @@
 //! but it keeps a durable journal, and what it costs would be measured with the shop.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     net::SocketAddr,
     sync::{
         Arc, Mutex, PoisonError,
@@ -23,13 +23,15 @@ use tokio::sync::watch;
 
 use crate::orders::{AMOUNT_MINOR, CURRENCY};
 
-/// Longest wait for all confirms to have come.
-const GATHER_MAX: Duration = Duration::from_mins(1);
+/// Longest wait for all confirms to have come: with the delay, less than the shop's patience.
+const GATHER_MAX: Duration = Duration::from_secs(80);
 
 /// Keys under which each payment intent was charged. More than one is a double charge.
 #[derive(Default)]
 struct Books {
     charges: Mutex<HashMap<String, HashMap<String, usize>>>,
+    /// Payment intents that can no longer be charged.
+    cancelled: Mutex<HashSet<String>>,
     in_flight: AtomicUsize,
     most_in_flight: AtomicUsize,
     delay: Duration,
@@ -51,11 +53,35 @@ pub struct Counts {
     pub most_in_flight: usize,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Status {
+    Open,
+    Succeeded,
+    Cancelled,
+}
+
+impl Books {
+    fn is_cancelled(&self, id: &str) -> bool {
+        self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+    }
+
+    fn status(&self, id: &str) -> Status {
+        if self.charges.lock().unwrap_or_else(PoisonError::into_inner).contains_key(id) {
+            Status::Succeeded
+        } else if self.is_cancelled(id) {
+            Status::Cancelled
+        } else {
+            Status::Open
+        }
+    }
+}
+
 pub async fn serve(addr: SocketAddr, delay: Duration, gather: usize) -> anyhow::Result<()> {
     let books = Arc::new(Books { delay, gather, ..Books::default() });
     let router = Router::new()
         .route("/v1/payment_intents/{id}/confirm", post(confirm))
         .route("/v1/payment_intents/{id}", get(probe))
+        .route("/v1/payment_intents/{id}/cancel", post(cancel))
         .route("/counts", get(counts))
         .with_state(books);
     let listener = tokio::net::TcpSocket::new_v4()?;
@@ -80,13 +106,25 @@ async fn confirm(State(books): State<Arc<Books>>, Path(id): Path<String>, header
     books.in_flight.fetch_sub(1, Ordering::Relaxed);
     let key = headers.get("idempotency-key").map(|key| String::from_utf8_lossy(key.as_bytes()).into_owned());
     let mut charges = books.charges.lock().unwrap_or_else(PoisonError::into_inner);
+    if books.is_cancelled(&id) {
+        return Json(payment_intent(&id, Status::Cancelled));
+    }
     *charges.entry(id.clone()).or_default().entry(key.unwrap_or_default()).or_default() += 1;
-    Json(payment_intent(&id, true))
+    Json(payment_intent(&id, Status::Succeeded))
 }
 
 async fn probe(State(books): State<Arc<Books>>, Path(id): Path<String>) -> Json<Value> {
+    Json(payment_intent(&id, books.status(&id)))
+}
+
+/// What the shop does at the deadline of an outcome that it does not know.
+async fn cancel(State(books): State<Arc<Books>>, Path(id): Path<String>) -> Json<Value> {
     let charges = books.charges.lock().unwrap_or_else(PoisonError::into_inner);
-    Json(payment_intent(&id, charges.contains_key(&id)))
+    if !charges.contains_key(&id) {
+        books.cancelled.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+    }
+    drop(charges);
+    Json(payment_intent(&id, books.status(&id)))
 }
 
 async fn counts(State(books): State<Arc<Books>>) -> Json<Counts> {
@@ -99,7 +137,13 @@ async fn counts(State(books): State<Arc<Books>>) -> Json<Counts> {
     })
 }
 
-fn payment_intent(id: &str, charged: bool) -> Value {
+fn payment_intent(id: &str, status: Status) -> Value {
+    let charged = status == Status::Succeeded;
+    let word = match status {
+        Status::Open => "requires_payment_method",
+        Status::Succeeded => "succeeded",
+        Status::Cancelled => "canceled",
+    };
     let currency = CURRENCY.to_lowercase();
     let charge = charged.then(|| {
         json!({
@@ -110,6 +154,6 @@ fn payment_intent(id: &str, charged: bool) -> Value {
     json!({
         "id": id, "object": "payment_intent", "amount": AMOUNT_MINOR, "currency": currency,
         "amount_received": if charged { AMOUNT_MINOR } else { 0 },
-        "status": if charged { "succeeded" } else { "requires_payment_method" }, "latest_charge": charge,
+        "status": word, "latest_charge": charge,
     })
 }

@@ -91,8 +91,7 @@ impl Shop {
                 .env("PAYONCE_PROVIDER_TIMEOUT_MS", "100000")
                 .env("PAYONCE_PAY_WAIT_MS", "30000")
                 .env("PAYONCE_LEASE_MS", "120000")
-                // What is logged costs what it costs; where it goes is not ours to measure.
-                .stderr(Stdio::null());
+                .stderr(log(plan, size.gather, addr)?);
             let child = Running::start(command)?;
             replicas.push(Replica { addr, pid: child.0.id() });
             children.insert(0, child);
@@ -217,4 +216,14 @@ pub async fn ready(addr: SocketAddr, path: &str) -> anyhow::Result<()> {
         }
         sleep(Duration::from_millis(50)).await;
     }
+}
+
+/// What is logged costs what it costs; where it goes is not ours to measure. Of thousands in flight it is kept beside the numbers,
+/// to be read should one of them have no end.
+fn log(plan: &Plan, gather: usize, addr: SocketAddr) -> anyhow::Result<Stdio> {
+    if gather == 0 {
+        return Ok(Stdio::null());
+    }
+    let path = plan.out.with_file_name(format!("replica-{}.log", addr.port()));
+    Ok(std::fs::File::create(&path).with_context(|| path.display().to_string())?.into())
 }
