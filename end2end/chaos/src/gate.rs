@@ -40,6 +40,8 @@ pub enum Message {
     Fail,
     /// Books money for an intent that had its end.
     BookLate,
+    /// Keeps an event of the provider's.
+    Keep,
     /// Any other statement.
     OtherStatement,
     /// `POST /v1/payment_intents`.

@@ -174,6 +174,7 @@ fn kind(sql: &str) -> Message {
         ("for update skip locked", Message::Sweep),
         ("set fence = nextval('fences')", Message::Claim),
         ("'order_paid_late'", Message::BookLate),
+        ("insert into inbox_events", Message::Keep),
     ];
     signs.iter().find(|(sign, _)| sql.contains(sign)).map_or(Message::OtherStatement, |(_, message)| *message)
 }

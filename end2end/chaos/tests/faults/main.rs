@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where, and stop")]
 
 mod clock;
+mod inbox;
 mod statements;
 
 use std::{sync::Arc, time::Duration};
