@@ -53,6 +53,8 @@ pub struct Machine {
     asks: u32,
     paying: Option<u32>,
     asking: Option<u32>,
+    /// The asking that news have overtaken: its answer may be older than they are.
+    overtaken: Option<u32>,
     ask_timer: Option<u32>,
     send_timer: Option<u32>,
     stage_timer: Option<u32>,
@@ -100,6 +102,7 @@ impl Machine {
             asks: 0,
             paying: None,
             asking: None,
+            overtaken: None,
             ask_timer: None,
             send_timer: None,
             stage_timer: None,
@@ -123,6 +126,9 @@ impl Machine {
             Event::OutcomeAnswered { tag, outcome } if self.asking == Some(tag) => {
                 self.asking = None;
                 self.learn(&outcome);
+                if self.overtaken == Some(tag) && matches!(self.phase, Phase::Live(_)) {
+                    self.ask_now();
+                }
             }
             Event::OutcomeFailed { tag, error } if self.asking == Some(tag) => self.on_ask_failed(&error),
             Event::PayAnswered { .. }
@@ -139,6 +145,10 @@ impl Machine {
                 self.ask_now();
             }
             Event::Woke => self.ask_now(),
+            Event::News => {
+                self.overtaken = self.asking;
+                self.ask_now();
+            }
             Event::StoredElsewhere(stored) => self.on_stored_elsewhere(stored),
             Event::Minted(minted) => self.on_minted(minted),
         }
@@ -148,6 +158,16 @@ impl Machine {
     /// Where the page stands.
     pub const fn phase(&self) -> &Phase {
         &self.phase
+    }
+
+    /// Whether the server should tell when the payment moves: it takes longer than most do. What is told is only that it is time
+    /// to ask, so the page that is told nothing asks all the same, later.
+    pub const fn awaits_news(&self) -> bool {
+        match &self.phase {
+            Phase::Live(Live::Sending { stage }) => *stage > 0 || self.paying.is_none(),
+            Phase::Live(Live::BankStep { .. } | Live::Unknown { .. } | Live::LostConnection) => true,
+            Phase::Idle(_) | Phase::Tokenizing | Phase::Over(_) => false,
+        }
     }
 
     /// What the page asks for, in money.

@@ -11,6 +11,7 @@ use web_sys::{EventTarget, PageTransitionEvent, VisibilityState};
 use super::{
     dom, form,
     net::{self, Provider},
+    news::News,
     paint,
 };
 use crate::{
@@ -35,6 +36,7 @@ struct Page {
     shop: String,
     order: String,
     provider: Provider,
+    news: News,
 }
 
 /// Brings the page to life around the island. Where its seed cannot be read the page stays plain, and pays all the same.
@@ -50,6 +52,7 @@ pub fn start() {
         shop,
         order: seed.order.clone(),
         provider: Provider { payment_methods_url, publishable_key },
+        news: News::default(),
     });
     let queued = page.take_over_form();
     page.listen();
@@ -92,6 +95,15 @@ impl Page {
         for effect in effects {
             self.run(effect);
         }
+        self.listen_for_news();
+    }
+
+    fn listen_for_news(self: &Rc<Self>) {
+        let wanted = self.machine.borrow().awaits_news();
+        self.news.listen(wanted, &self.order, || {
+            let page = Rc::clone(self);
+            Box::new(move || page.take_in(Event::News))
+        });
     }
 
     fn run(self: &Rc<Self>, effect: Effect) {
@@ -216,7 +228,9 @@ impl Page {
         let (Some(window), Some(document)) = (dom::window(), dom::document()) else { return };
         self.on_event(&window, "offline", |_, _| Some(Event::WentOffline));
         self.on_event(&window, "online", |_, _| Some(Event::WentOnline));
-        self.on_event(&document, "visibilitychange", |_, _| {
+        self.on_event(&document, "visibilitychange", |page, _| {
+            // A page that is hidden hears of nothing; whatever happens to it, happens through the machine.
+            page.news.hush_when_hidden();
             (dom::document()?.visibility_state() == VisibilityState::Visible).then_some(Event::Woke)
         });
         self.on_event(&window, "pageshow", |_, event| {

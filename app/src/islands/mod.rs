@@ -15,6 +15,8 @@ mod driver;
 mod form;
 #[cfg(feature = "hydrate")]
 mod net;
+#[cfg(feature = "hydrate")]
+mod news;
 #[cfg(feature = "ssr")]
 mod outcome;
 #[cfg(feature = "hydrate")]

@@ -108,6 +108,8 @@ pub struct Limits {
     /// For how long a handled event is remembered. Stripe delivers for three days, and lists events for thirty; what comes again
     /// after that still finds the intent as it left it.
     pub inbox_memory: Duration,
+    /// How often somebody who waits for news of an order looks, of which nothing is under way.
+    pub watch_pause: Duration,
     /// Pause between two batched queries for intents that another replica runs.
     pub waiters_tick: Duration,
     /// How long a keyed statement is repeated after a fault of connection or concurrency, before the charge. Below what a
@@ -141,6 +143,7 @@ impl Default for Limits {
             inbox_batch: 20,
             inbox_longest_pause: Duration::from_mins(10),
             inbox_memory: Duration::from_hours(30 * 24),
+            watch_pause: Duration::from_secs(1),
             waiters_tick: Duration::from_millis(75),
             statement_patience: Duration::from_secs(3),
             statement_tries: 40,

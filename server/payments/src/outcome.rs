@@ -1,11 +1,11 @@
 //! Outcome: what is known of an order's payment. Asking never starts a payment; it may look at the provider.
 
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     Ctx,
     ids::{IntentId, OrderToken},
-    intent::{self, Intent},
+    intent::{self, Intent, State},
     order::{self, Order, OrderState},
     pool::StoreError,
     recover,
@@ -43,6 +43,56 @@ pub async fn ask(ctx: &Ctx, order: &OrderToken, asked: Option<IntentId>) -> Resu
         Ok(Ok(Ok(None))) | Err(_) => Ok(Some(seen)),
         Ok(Ok(Err(error))) => Err(error),
         Ok(Err(_)) => Err(StoreError::Impossible("end of a look")),
+    }
+}
+
+/// Waits until the payment of an order stands elsewhere than where it was `seen`, at most until `until`: moved, finished, or
+/// begun. Returns where it stands then; `None`: no order has this token. Holds no connection meanwhile.
+///
+/// # Errors
+/// When the database cannot answer.
+pub async fn moved(
+    ctx: &Ctx,
+    order: &OrderToken,
+    seen: Option<Seen>,
+    until: Instant,
+) -> Result<Option<Seen>, StoreError> {
+    loop {
+        let Some(outcome) = look(ctx, order, None).await? else { return Ok(None) };
+        let now = Seen::of(&outcome);
+        if seen != Some(now) || Instant::now() >= until {
+            return Ok(Some(now));
+        }
+        match outcome.intent.filter(|intent| !intent.standing.state().is_final()) {
+            // Watched from before the second look on, so that no news falls between the two.
+            Some(intent) => {
+                let watching = ctx.waiters.watch(intent.key);
+                let again = look(ctx, order, None).await?;
+                if again.as_ref().map(Seen::of) == Some(now) {
+                    watching.past(ctx, intent.standing.state(), until).await;
+                }
+            }
+            // Nothing is under way yet: the request that the customer speaks of may be on its way.
+            None => sleep(ctx.limits.watch_pause.min(until - Instant::now())).await,
+        }
+    }
+}
+
+/// Where the payment of an order was seen: which intent, and its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    paid: bool,
+    closed: bool,
+    intent: Option<(IntentId, State)>,
+}
+
+impl Seen {
+    fn of(outcome: &Outcome) -> Self {
+        Self {
+            paid: matches!(outcome.order.state, OrderState::Paid(_)),
+            closed: outcome.order.state == OrderState::Closed,
+            intent: outcome.intent.as_ref().map(|intent| (intent.key.intent, intent.standing.state())),
+        }
     }
 }
 

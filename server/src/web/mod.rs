@@ -8,6 +8,7 @@ mod files;
 mod form;
 mod health;
 mod limit;
+mod news;
 mod pay;
 mod request;
 mod rpc;
@@ -40,6 +41,7 @@ pub fn router(shop: Shop) -> Router {
         .route("/cart", post(cart::change))
         .route("/checkout", post(checkout::begin))
         .route("/checkout/{order}/pay", post(pay::submit))
+        .route("/orders/{order}/news", get(news::listen))
         .leptos_routes_with_context(&shop, pages, context, page(&shop))
         .layer(middleware::from_fn(rpc::around))
         .layer(middleware::from_fn_with_state(shop.clone(), limit::posts))

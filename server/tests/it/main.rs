@@ -14,6 +14,7 @@ mod deliveries;
 mod house;
 mod lost_answers;
 mod lost_commits;
+mod news;
 mod odd_requests;
 mod outage;
 mod pages;

@@ -131,6 +131,8 @@ pub enum Event {
     WentOnline,
     /// The page was restored, shown again, or asked to look.
     Woke,
+    /// The server says that the order's payment has moved; not where to.
+    News,
     /// Another tab stored another UUID for this order, or removed it.
     StoredElsewhere(Option<String>),
     /// The UUID asked for by [`Effect::Mint`]; `None` where the browser cannot make one.

@@ -51,6 +51,10 @@ enum Step {
     Wake {
         tab: usize,
     },
+    /// The server says that something moved, whether or not it did.
+    News {
+        tab: usize,
+    },
     /// The provider decides about the live intent, if there is one.
     Decide {
         fate: Fate,
@@ -243,6 +247,7 @@ impl World {
                 self.event(tab, Event::WentOnline);
             }
             Step::Wake { tab } => self.event(tab, Event::Woke),
+            Step::News { tab } => self.event(tab, Event::News),
             Step::Decide { fate } => self.server.decide(fate),
             Step::NotSent { next } => self.server.not_sent = next,
             Step::BlockStorage => self.storage_works = false,
@@ -356,7 +361,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => tab.clone().prop_map(|tab| Step::Reload { tab }),
         1 => tab.clone().prop_map(|tab| Step::Offline { tab }),
         1 => tab.clone().prop_map(|tab| Step::Online { tab }),
-        1 => tab.prop_map(|tab| Step::Wake { tab }),
+        1 => tab.clone().prop_map(|tab| Step::Wake { tab }),
+        2 => tab.prop_map(|tab| Step::News { tab }),
         2 => prop_oneof![Just(Fate::Approve), Just(Fate::Decline), Just(Fate::Unknown), Just(Fate::BankStep)]
             .prop_map(|fate| Step::Decide { fate }),
         1 => any::<bool>().prop_map(|next| Step::NotSent { next }),

@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use super::{Intent, IntentKey, Standing, store};
+use super::{Intent, IntentKey, Standing, State, store};
 use crate::{
     Ctx,
     limits::{OWN_INTENTS_TICKS, WAITERS_BATCH},
@@ -38,6 +38,8 @@ struct Slot {
     /// Executors of this replica at work on it; while there is one, the database is asked rarely.
     executors: usize,
     waiting: usize,
+    /// Those of the waiting for whom a bank step is not the end of the wait.
+    watching: usize,
 }
 
 /// What those who wait are told.
@@ -73,7 +75,15 @@ impl Waiters {
         let mut slots = self.lock();
         let slot = slots.entry(key).or_insert_with(Slot::empty);
         slot.waiting += 1;
-        Waiting { hub: Arc::clone(self), key, news: slot.news.subscribe() }
+        Waiting { hub: Arc::clone(self), key, news: slot.news.subscribe(), watches: false }
+    }
+
+    /// Begins to watch: as waiting, and a bank step is not the end of it.
+    pub(crate) fn watch(self: &Arc<Self>, key: IntentKey) -> Waiting {
+        let mut waiting = self.wait_for(key);
+        waiting.watches = true;
+        self.leave(&key, |slot| slot.watching += 1);
+        waiting
     }
 
     /// Begins to work on a new reservation. What was told of a released one under the same key is forgotten.
@@ -116,8 +126,11 @@ impl Waiters {
     /// Intents that somebody waits for in vain: those that nobody here works on, or all of them.
     fn waited_for(&self, all: bool) -> Vec<IntentKey> {
         let in_vain = |slot: &Slot| {
-            let told = slot.news.borrow().as_ref().is_some_and(News::ends_the_wait);
-            (all || slot.executors == 0) && slot.waiting > 0 && !told
+            let news = slot.news.borrow();
+            let told = news.as_ref().is_some_and(News::ends_the_wait);
+            let waiting = (all || slot.executors == 0) && slot.waiting > 0 && !told;
+            // Who is at the bank takes minutes, and those who watch are asked for as rarely as those whose executor is here.
+            waiting || (all && slot.watching > 0 && !news.as_ref().is_some_and(News::is_final))
         };
         self.lock().iter().filter(|(_, slot)| in_vain(slot)).map(|(key, _)| *key).collect()
     }
@@ -141,7 +154,7 @@ impl Waiters {
 
 impl Slot {
     fn empty() -> Self {
-        Self { news: watch::Sender::new(None), executors: 0, waiting: 0 }
+        Self { news: watch::Sender::new(None), executors: 0, waiting: 0, watching: 0 }
     }
 }
 
@@ -151,6 +164,7 @@ pub(crate) struct Waiting {
     hub: Arc<Waiters>,
     key: IntentKey,
     news: watch::Receiver<Option<News>>,
+    watches: bool,
 }
 
 impl Waiting {
@@ -165,11 +179,28 @@ impl Waiting {
             }
         }
     }
+
+    /// Waits until the intent stands elsewhere than where it was seen, at most until `until`. Whether it does is for the caller to
+    /// look up: what is told here may be older than what it saw.
+    pub(crate) async fn past(mut self, ctx: &Ctx, seen: State, until: Instant) {
+        tick_for_those_who_wait(ctx);
+        let elsewhere = |news: &Option<News>| match news {
+            None => false,
+            Some(News::Standing(standing)) => standing.state() != seen,
+            Some(News::Released) => true,
+        };
+        // Nobody who tells is gone while somebody waits: the wait ends by itself or by its time.
+        let _ = timeout_at(until, self.news.wait_for(elsewhere)).await;
+    }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.hub.leave(&self.key, |slot| slot.waiting -= 1);
+        let watches = usize::from(self.watches);
+        self.hub.leave(&self.key, |slot| {
+            slot.waiting -= 1;
+            slot.watching -= watches;
+        });
     }
 }
 
@@ -244,7 +275,7 @@ mod tests {
             IntentKey, Standing,
             archive::{Archive, Archived},
         },
-        provider::DeclineReason,
+        provider::{ContinueUrl, DeclineReason},
     };
 
     fn key() -> IntentKey {
@@ -277,6 +308,21 @@ mod tests {
         let working = hub.work_on(key());
         assert_eq!(*new.news.borrow(), None);
         drop((old, new, working));
+        assert!(hub.is_empty());
+    }
+
+    #[test]
+    fn who_watches_is_asked_for_beyond_the_bank_step_and_not_beyond_the_end() {
+        let hub = Arc::new(Waiters::default());
+        let watching = hub.watch(key());
+        let at_the_bank =
+            Standing::ActionRequired { continue_url: ContinueUrl::parse("https://bank.example/1").unwrap() };
+        hub.publish(&key(), News::Standing(at_the_bank));
+        assert!(hub.waited_for(false).is_empty(), "not at every tick");
+        assert_eq!(hub.waited_for(true), [key()]);
+        hub.publish(&key(), failed());
+        assert!(hub.waited_for(true).is_empty());
+        drop(watching);
         assert!(hub.is_empty());
     }
 
