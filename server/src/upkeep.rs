@@ -20,6 +20,7 @@ const PURGE_PAUSE: Duration = Duration::from_mins(1);
 pub fn start(ctx: &Ctx, stop: &CancellationToken) -> Vec<(&'static str, JoinHandle<()>)> {
     vec![
         ("recovery", repeat("recovery", RECOVERY_PAUSE, ctx, stop, recover)),
+        ("refunds", repeat("refunds", RECOVERY_PAUSE, ctx, stop, recover_refunds)),
         // A clock that fell back is found out within a lease, and costs another one.
         ("leases", repeat("leases", ctx.limits.lease, ctx, stop, after_clock_jump)),
         ("the inbox", repeat("inbox", INBOX_PAUSE, ctx, stop, take_up_events)),
@@ -47,6 +48,14 @@ async fn recover(ctx: Ctx) {
         // Abandoned bank steps are looked at for a long time.
         Ok(intents) => tracing::debug!(intents, "recovery looked after intents that had no owner"),
         Err(error) => tracing::warn!(%error, "recovery could not look for intents without an owner"),
+    }
+}
+
+async fn recover_refunds(ctx: Ctx) {
+    match payments::refund::run_once(&ctx).await {
+        Ok(0) => {}
+        Ok(refunds) => tracing::debug!(refunds, "recovery looked after refunds that had no owner"),
+        Err(error) => tracing::warn!(%error, "recovery could not look for refunds without an owner"),
     }
 }
 

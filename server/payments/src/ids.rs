@@ -8,6 +8,7 @@ use std::{
 };
 
 use rand::{Rng as _, RngExt as _, SeedableRng as _, rngs::StdRng};
+use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 use uuid::{Builder, Uuid, Variant};
 
@@ -60,6 +61,15 @@ impl IntentId {
             .filter(|id| id.get_version_num() == 4 && id.get_variant() == Variant::RFC4122)
             .map(Self)
             .ok_or(InvalidId { kind: "intent" })
+    }
+
+    /// The UUID that stands for a thing of the provider's, and for nothing else: the same for the same thing, whoever derives it.
+    /// It has the form of one that a client minted.
+    pub(crate) fn derived(of: &str, name: &str) -> Self {
+        let hash = Sha256::new().chain_update(of).chain_update(":").chain_update(name).finalize();
+        let mut bytes = [0; 16];
+        bytes.iter_mut().zip(hash).for_each(|(byte, of_hash)| *byte = of_hash);
+        Self(Builder::from_random_bytes(bytes).into_uuid())
     }
 
     /// The UUID.

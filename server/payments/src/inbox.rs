@@ -14,6 +14,7 @@ use crate::{
     pool::{StoreError, keyed},
     provider::{ProviderEvent, ProviderPaymentIntentId},
     purge::in_batches,
+    refund::at_provider::{self, Looked},
 };
 
 /// The row of an event; whatever follows from the event marks it, in its own commit.
@@ -78,7 +79,7 @@ pub async fn receive(ctx: &Ctx, event: ProviderEvent) -> Result<Received, StoreE
         tracing::info!(event = id, kind, "an event of the provider");
         let told = Told { number: InboxNumber(kept.number), event: id, wrong_mode, about };
         // Only asking tells what changed, and the provider waits for nobody's answers.
-        if !wrong_mode && matches!(told.about, Some((_, Notice::Changed))) {
+        if !wrong_mode && matches!(told.about, Some((_, Notice::Changed | Notice::Refunds))) {
             let later = task.clone();
             drop(task.detach(async move { take_up(&later, &told).await }));
             return Ok(Received::Kept);
@@ -130,6 +131,17 @@ async fn handle(ctx: &Ctx, told: &Told) -> Result<Effect, StoreError> {
         return doubt(ctx, told, "wrong_mode").await;
     }
     let Some((payment_intent, notice)) = &told.about else { return mark(ctx, told, Effect::Nothing).await };
+    if *notice == Notice::Refunds {
+        return match at_provider::look(ctx, payment_intent).await? {
+            Looked::NotOurs => mark(ctx, told, Effect::Nothing).await,
+            Looked::Known { news } => mark(ctx, told, if news { Effect::Applied } else { Effect::Known }).await,
+            // Not marked, so that it is taken up again.
+            Looked::CannotTell(reason) => {
+                tracing::info!(event = told.event, %reason, "the provider does not tell what an event is about");
+                Ok(Effect::Nothing)
+            }
+        };
+    }
     let ours = notice::take(ctx, payment_intent, notice.clone(), Some(told.number)).await?;
     match (ours, notice) {
         // Whatever it moved has marked it in the same commit.
@@ -138,7 +150,7 @@ async fn handle(ctx: &Ctx, told: &Told) -> Result<Effect, StoreError> {
             tracing::error!(event = told.event, charge = %charge.id, "money for a payment intent that we do not know");
             doubt(ctx, told, "unknown_payment_intent").await
         }
-        (None, Notice::Cancelled | Notice::Changed) => mark(ctx, told, Effect::Nothing).await,
+        (None, Notice::Cancelled | Notice::Changed | Notice::Refunds) => mark(ctx, told, Effect::Nothing).await,
     }
 }
 

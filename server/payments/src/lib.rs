@@ -13,7 +13,7 @@
 //!
 //! Reserve ([`pay`]: one statement), confirm ([`provider`]: no transaction open), settle ([`settle`]: one statement that
 //! moves intent, archive, order, ledger and outbox together). What a crash leaves between them, [`recover`] finishes. Answers that
-//! nobody repeats any more, [`purge`] forgets.
+//! nobody repeats any more, [`purge`] forgets. Money back goes the same way, by an intent of its own ([`refund`]).
 //!
 //! It knows neither HTTP servers nor pages. Everything from outside is parsed before it comes in, and time, names and network
 //! come from [`Ctx`].
@@ -31,6 +31,7 @@ pub mod notice;
 pub mod outcome;
 pub mod purge;
 pub mod recover;
+pub mod refund;
 
 pub mod api_key;
 pub mod catalog;

@@ -83,6 +83,9 @@ pub struct Limits {
     /// Longest pause between two looks of recovery at one intent. Together with a look whose call hangs to its end (10 s by
     /// default) within the lease, so that an intent is final within the lease once the faults stop.
     pub longest_look_pause: Duration,
+    /// Longest pause between two looks at a refund that the provider is at work on, which takes days at some banks. An event
+    /// tells sooner.
+    pub longest_refund_pause: Duration,
     /// For how long after the reservation a confirm may be re-sent. Stripe remembers keys for at least 24 h; one hour less,
     /// since clocks differ and requests are under way.
     pub provider_key_memory: Duration,
@@ -133,6 +136,7 @@ impl Default for Limits {
             longest_pause: Duration::from_secs(5),
             chase_looks: 8,
             longest_look_pause: Duration::from_secs(10),
+            longest_refund_pause: Duration::from_hours(1),
             provider_key_memory: Duration::from_hours(23),
             unknown_deadline: Duration::from_mins(1),
             recovery_batch: 20,

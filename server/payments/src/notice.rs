@@ -23,6 +23,8 @@ pub enum Notice {
     Cancelled,
     /// Something else happened to it.
     Changed,
+    /// Something happened to its charge since: a refund, or a dispute.
+    Refunds,
 }
 
 /// Takes in a notice; `event` is what brought it, which is marked in the commit of whatever it moves. Returns where the intent stands that it concerns; `None`: no intent of ours confirms this payment intent.
@@ -39,7 +41,8 @@ pub async fn take(
     let fact = match notice {
         Notice::Charged(charge) => Fact::Charged(charge),
         Notice::Cancelled => Fact::NotCharged(ProvenNotCharged::payment_intent_cancelled()),
-        Notice::Changed => {
+        // What became of money that was taken, only a look at the provider's lists tells; here it makes us look as well.
+        Notice::Changed | Notice::Refunds => {
             let seen = recover::look_if_idle(ctx, &intent.key).await?;
             return Ok(Some(seen.unwrap_or(intent.standing)));
         }

@@ -23,7 +23,7 @@ pub(super) async fn keep(pool: &Pool, event: &ProviderEvent) -> Result<Kept, sql
     let (payment_intent, notice) = event.about.as_ref().map(|(id, notice)| (id.as_str(), notice)).unzip();
     let charge = match notice {
         Some(Notice::Charged(charge)) => Some(charge),
-        Some(Notice::Cancelled | Notice::Changed) | None => None,
+        Some(Notice::Cancelled | Notice::Changed | Notice::Refunds) | None => None,
     };
     sqlx::query_as!(
         Kept,
@@ -55,6 +55,7 @@ fn word(notice: &Notice) -> &'static str {
         Notice::Charged(_) => "charged",
         Notice::Cancelled => "cancelled",
         Notice::Changed => "changed",
+        Notice::Refunds => "refunds",
     }
 }
 
@@ -109,6 +110,7 @@ impl TryFrom<ToldRow> for Told {
                     "charged" => row.charge().map(Notice::Charged),
                     "cancelled" => Some(Notice::Cancelled),
                     "changed" => Some(Notice::Changed),
+                    "refunds" => Some(Notice::Refunds),
                     _ => None,
                 };
                 let named = row.payment_intent.as_deref().and_then(|id| ProviderPaymentIntentId::parse(id).ok());

@@ -96,6 +96,62 @@ impl Archive {
         ))
     }
 
+    /// "Given back", from the provider's refund.
+    pub(crate) fn of_refund(
+        intent: IntentId,
+        money: Money,
+        charge: &ProviderChargeId,
+        refund: &str,
+        refunded_at: OffsetDateTime,
+    ) -> Self {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            intent: String,
+            state: &'a str,
+            amount: i64,
+            currency: &'a str,
+            charge: &'a str,
+            refund: &'a str,
+            refunded_at: String,
+        }
+        Self(answer(
+            200,
+            &Body {
+                intent: intent.to_string(),
+                state: "SUCCEEDED",
+                amount: money.minor,
+                currency: money.currency.code(),
+                charge: charge.as_str(),
+                refund,
+                refunded_at: instant(refunded_at),
+            },
+        ))
+    }
+
+    /// "Not given back", from the provider's refusal, its failure, or the proof that it was not made.
+    pub(crate) fn of_refund_failure(intent: IntentId, money: Money, failure: &str, failed_at: OffsetDateTime) -> Self {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            intent: String,
+            state: &'a str,
+            amount: i64,
+            currency: &'a str,
+            failure: &'a str,
+            failed_at: String,
+        }
+        Self(answer(
+            402,
+            &Body {
+                intent: intent.to_string(),
+                state: "FAILED",
+                amount: money.minor,
+                currency: money.currency.code(),
+                failure,
+                failed_at: instant(failed_at),
+            },
+        ))
+    }
+
     /// What the database holds, as it is.
     pub(crate) fn stored(status: u16, content_type: String, body: Vec<u8>) -> Self {
         Self(Answer { status, content_type: Cow::Owned(content_type), body: body.into() })
@@ -144,6 +200,11 @@ pub fn present_answer(intent: IntentId, money: Money, standing: &Standing) -> Op
 /// The present answer of an intent that is being confirmed.
 pub fn pending_answer(intent: IntentId, money: Money) -> Answer {
     pending(intent, money, "pending", None)
+}
+
+/// The present answer of a refund without an end; never stored.
+pub(crate) fn pending_refund(intent: IntentId, money: Money, detail: &str) -> Answer {
+    pending(intent, money, detail, None)
 }
 
 fn pending(intent: IntentId, money: Money, detail: &str, continue_url: Option<&ContinueUrl>) -> Answer {

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     ids::{Email, IntentId},
     money::Money,
-    provider::PaymentMethodToken,
+    provider::{PaymentMethodToken, RefundReason},
 };
 
 /// SHA-256 of a canonical request.
@@ -29,6 +29,13 @@ impl Fingerprint {
         // No address is empty, so that an absent one cannot pass for another.
         let email = email.map(|email| email.as_str().to_lowercase()).unwrap_or_default();
         Self::of_fields(["pay/1", &amount, shown.currency.code(), payment_method.expose(), &replaces, &email])
+    }
+
+    /// The fingerprint of a refund. The charge is not in it, since an order has one that paid.
+    pub(crate) fn of_refund(money: Money, reason: Option<RefundReason>) -> Self {
+        let amount = money.minor.to_string();
+        let reason = reason.map(RefundReason::as_str).unwrap_or_default();
+        Self::of_fields(["refund/1", &amount, money.currency.code(), reason])
     }
 
     /// The fingerprint of a request's fields, the first of which names their form.

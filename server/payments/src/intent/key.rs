@@ -9,6 +9,8 @@ use crate::ids::{IntentId, OrderId};
 pub enum Operation {
     /// Pays an order.
     Pay,
+    /// Gives money of an order's charge back.
+    Refund,
 }
 
 impl Operation {
@@ -16,6 +18,7 @@ impl Operation {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pay => "pay",
+            Self::Refund => "refund",
         }
     }
 }
@@ -35,6 +38,11 @@ impl IntentKey {
     /// The key of a payment.
     pub fn pay(order: OrderId, intent: IntentId) -> Self {
         Self { operation: Operation::Pay, order, intent }
+    }
+
+    /// The key of a refund.
+    pub fn refund(order: OrderId, intent: IntentId) -> Self {
+        Self { operation: Operation::Refund, order, intent }
     }
 
     /// The key towards the provider, derived from this one, so that every attempt of every replica carries the same.

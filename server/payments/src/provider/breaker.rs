@@ -16,8 +16,9 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::{
-    CardSessionOutcome, ConfirmOutcome, ConfirmRequest, CreateOutcome, EventRefused, NewPaymentIntent, NotSentReason,
-    ProbeOutcome, Provider, ProviderEvent, ProviderPaymentIntentId, UnknownReason,
+    CardSessionOutcome, ConfirmOutcome, ConfirmRequest, CreateOutcome, DisputesSeen, EventRefused, NewPaymentIntent,
+    NewRefund, NotSentReason, ProbeOutcome, Provider, ProviderEvent, ProviderPaymentIntentId, RefundCall, RefundOutcome,
+    RefundsSeen, UnknownReason,
 };
 
 /// Bounds of a breaker.
@@ -288,6 +289,41 @@ impl<P: Provider> Provider for Breaker<P> {
             CardSessionOutcome::Unavailable => Health::Untold,
         });
         outcome
+    }
+
+    fn freeze_refund(&self, new: &NewRefund<'_>) -> Option<Vec<u8>> {
+        self.provider.freeze_refund(new)
+    }
+
+    async fn refund(&self, call: &RefundCall) -> RefundOutcome {
+        let Some(pass) = self.admit() else { return RefundOutcome::NotSent(NotSentReason::CircuitOpen) };
+        let outcome = self.provider.refund(call).await;
+        pass.report(match &outcome {
+            RefundOutcome::Made(_) | RefundOutcome::Refused { .. } | RefundOutcome::Busy => Health::Healthy,
+            RefundOutcome::NotSent(reason) => of_not_sent(*reason),
+            RefundOutcome::Unknown(reason) => of_unknown(*reason),
+        });
+        outcome
+    }
+
+    async fn refunds_of(&self, payment_intent: &ProviderPaymentIntentId) -> RefundsSeen {
+        let Some(pass) = self.admit() else { return RefundsSeen::CannotTell(UnknownReason::NotAsked) };
+        let seen = self.provider.refunds_of(payment_intent).await;
+        pass.report(match &seen {
+            RefundsSeen::Listed(_) => Health::Healthy,
+            RefundsSeen::CannotTell(reason) => of_unknown(*reason),
+        });
+        seen
+    }
+
+    async fn disputes_of(&self, payment_intent: &ProviderPaymentIntentId) -> DisputesSeen {
+        let Some(pass) = self.admit() else { return DisputesSeen::CannotTell(UnknownReason::NotAsked) };
+        let seen = self.provider.disputes_of(payment_intent).await;
+        pass.report(match &seen {
+            DisputesSeen::Listed(_) => Health::Healthy,
+            DisputesSeen::CannotTell(reason) => of_unknown(*reason),
+        });
+        seen
     }
 
     fn open_event(&self, signature: &str, body: &[u8], now: OffsetDateTime) -> Result<ProviderEvent, EventRefused> {

@@ -10,6 +10,7 @@ pub mod breaker;
 pub mod decline;
 pub mod event;
 pub mod ids;
+pub mod refund;
 pub mod stripe;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use time::OffsetDateTime;
 pub use self::{
     decline::{Decline, DeclineReason},
     event::{EventRefused, ProviderEvent},
+    refund::{DisputesSeen, NewRefund, ProviderRefund, RefundCall, RefundOutcome, RefundReason, RefundStatus, RefundsSeen},
     ids::{ContinueUrl, InvalidProviderId, PaymentMethodToken, ProviderChargeId, ProviderPaymentIntentId},
 };
 use crate::money::Money;
@@ -45,6 +47,27 @@ pub trait Provider: Send + Sync + 'static {
 
     /// Exchanges the card session of a page without scripts for the payment method that its form made.
     async fn card_session(&self, id: &str) -> CardSessionOutcome;
+
+    /// The body of a refund request, made once and stored, so that every re-send repeats the identical bytes. `None`: the
+    /// provider cannot count this money.
+    fn freeze_refund(&self, _new: &NewRefund<'_>) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Asks the provider to give money back. The only call that does.
+    async fn refund(&self, _call: &RefundCall) -> RefundOutcome {
+        RefundOutcome::NotSent(NotSentReason::NotBuilt)
+    }
+
+    /// Lists what was given back of a payment intent, by whomever. Changes nothing.
+    async fn refunds_of(&self, _payment_intent: &ProviderPaymentIntentId) -> RefundsSeen {
+        RefundsSeen::CannotTell(UnknownReason::NotAsked)
+    }
+
+    /// Lists what of a payment intent is disputed. Changes nothing.
+    async fn disputes_of(&self, _payment_intent: &ProviderPaymentIntentId) -> DisputesSeen {
+        DisputesSeen::CannotTell(UnknownReason::NotAsked)
+    }
 
     /// Proves that a message comes from the provider, by the signature over its raw bytes and by its age, and reads it. Asks
     /// nobody. A provider that tells nothing unasked refuses all.

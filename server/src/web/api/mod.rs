@@ -14,6 +14,7 @@ mod path;
 mod payments;
 mod prefer;
 mod problem;
+mod refunds;
 pub mod wire;
 
 use axum::{Router, extract::DefaultBodyLimit, middleware, response::IntoResponse as _, routing::get};
@@ -61,5 +62,6 @@ fn described() -> OpenApiRouter<Shop> {
         .routes(routes!(orders::create))
         .routes(routes!(orders::read))
         .routes(routes!(payments::pay))
+        .routes(routes!(refunds::refund))
         .routes(routes!(intents::read))
 }

@@ -45,6 +45,7 @@ pub fn frame() -> openapi::OpenApi {
     tags(
         (name = "orders", description = "What is bought"),
         (name = "payments", description = "Checkout intents: one try to pay one order, named by one UUID"),
+        (name = "refunds", description = "Money back, each refund named by one UUID"),
     ),
 )]
 struct Frame;
@@ -84,6 +85,9 @@ pub struct CreateProblems;
 /// The problems of `POST /api/v1/orders/{id}/payments`.
 pub struct PayProblems;
 
+/// The problems of `POST /api/v1/orders/{id}/refunds`.
+pub struct RefundProblems;
+
 /// The problems of `GET /api/v1/orders/{id}`.
 pub struct ReadProblems;
 
@@ -107,6 +111,21 @@ impl IntoResponses for PayProblems {
             Kind::OrderClosed,
             Kind::OrderRefused,
             Kind::ReplacesUnfinished,
+            Kind::NotSent,
+        ];
+        problems(&[&ANYWHERE, &POSTS, &own])
+    }
+}
+
+impl IntoResponses for RefundProblems {
+    fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
+        let own = [
+            Kind::NotFound,
+            Kind::InProgress,
+            Kind::NotPaid,
+            Kind::PaymentUnresolved,
+            Kind::ExceedsRemaining,
+            Kind::KeyPurged,
             Kind::NotSent,
         ];
         problems(&[&ANYWHERE, &POSTS, &own])

@@ -12,6 +12,7 @@ use payments::{
         self, CreateOrderError,
         by_key::{NewOrderByKey, OrderByKeyError, OrderKey},
     },
+    refund,
 };
 
 use super::{
@@ -74,7 +75,7 @@ pub async fn create(
 
 /// Read an order.
 ///
-/// With its lines and intents. Where an intent has no outcome yet and nobody is at work on it, the provider is asked first.
+/// With its lines, intents and refunds. Where an intent has no outcome yet and nobody is at work on it, the provider is asked first.
 #[utoipa::path(
     get,
     path = "/api/v1/orders/{id}",
@@ -94,11 +95,13 @@ pub async fn read(
     let outcome = payments::outcome::ask(&shop.ctx, &order.token, None).await?.ok_or_else(not_found)?;
     let lines = order::list_lines(&shop.ctx, &outcome.order).await?;
     let intents = summary::list_of_order(&shop.ctx, id).await?;
+    let refunds = refund::list_of_order(&shop.ctx, id).await?;
+    let left = refund::remaining(&shop.ctx, id).await?.ok_or_else(not_found)?;
     let facts = RequestFacts::of(&headers);
     let page = |page: &str| shop.site.provider_page(page, facts.host_name());
     let intents = intents.iter().map(|intent| IntentBody::of(intent, page)).collect();
     let checkout_url = checkout_url(&shop, &headers, order.token.expose());
-    Ok(Json(OrderBody::of(&outcome.order, checkout_url, &lines, intents)).into_response())
+    Ok(Json(OrderBody::of(&outcome.order, checkout_url, &lines, intents, (left, &refunds))).into_response())
 }
 
 fn checkout_url(shop: &Shop, headers: &HeaderMap, token: &str) -> String {

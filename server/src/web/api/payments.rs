@@ -131,7 +131,7 @@ pub async fn pay(
 }
 
 /// The context of one call that waits as long as its program wishes.
-fn waiting(ctx: &Ctx, wait: Option<Duration>) -> Ctx {
+pub fn waiting(ctx: &Ctx, wait: Option<Duration>) -> Ctx {
     let pay_wait = wait.unwrap_or(ctx.limits.pay_wait);
     Ctx { limits: Limits { pay_wait, ..ctx.limits.clone() }, ..ctx.clone() }
 }

@@ -34,6 +34,12 @@ pub enum Kind {
     PriceChanged,
     #[serde(rename = "urn:payonce:problem:out-of-stock")]
     OutOfStock,
+    #[serde(rename = "urn:payonce:problem:not-paid")]
+    NotPaid,
+    #[serde(rename = "urn:payonce:problem:payment-unresolved")]
+    PaymentUnresolved,
+    #[serde(rename = "urn:payonce:problem:exceeds-remaining")]
+    ExceedsRemaining,
     #[serde(rename = "urn:payonce:problem:intent-ambiguous")]
     IntentAmbiguous,
     #[serde(rename = "urn:payonce:problem:key-purged")]
@@ -88,6 +94,9 @@ impl Kind {
             Self::OrderTaken => (409, "The order has another payment", Known, false),
             Self::PriceChanged => (409, "The order costs something else", Known, false),
             Self::OutOfStock => (409, "Fewer pieces are left than were asked for", Known, true),
+            Self::NotPaid => (409, "The order is not paid", Known, false),
+            Self::PaymentUnresolved => (409, "It is not known yet whether the order is paid", Known, true),
+            Self::ExceedsRemaining => (409, "More than can still be given back", Known, false),
             Self::IntentAmbiguous => (409, "Several orders have an intent of this UUID", Known, false),
             Self::KeyPurged => (410, "The answer to this key is no longer archived", Known, false),
             Self::OrderClosed => (410, "The order can no longer be paid", Known, false),
@@ -140,6 +149,10 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<String>, required = false)]
     pub orders: Option<Box<[String]>>,
+    /// With `exceeds-remaining`: what can still be given back, in minor units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = i64, required = false, minimum = 0)]
+    pub remaining: Option<i64>,
     #[serde(skip)]
     retry_after_seconds: Option<u32>,
 }
@@ -148,7 +161,7 @@ impl Problem {
     /// A problem of this kind. `detail` is shown to people as it is.
     pub fn of(kind: Kind, detail: impl Into<Box<str>>) -> Self {
         let (status, title, outcome, safe_to_retry) = kind.facts();
-        let waits = matches!(kind, Kind::InProgress | Kind::NotSent | Kind::Unavailable | Kind::Internal);
+        let waits = matches!(kind, Kind::InProgress | Kind::PaymentUnresolved | Kind::NotSent | Kind::Unavailable | Kind::Internal);
         Self {
             kind,
             title,
@@ -159,6 +172,7 @@ impl Problem {
             field: None,
             location: None,
             orders: None,
+            remaining: None,
             retry_after_seconds: waits.then_some(RETRY_AFTER_SECONDS),
         }
     }
@@ -178,6 +192,12 @@ impl Problem {
     #[must_use]
     pub fn at(self, location: String) -> Self {
         Self { location: Some(location.into()), ..self }
+    }
+
+    /// The problem, with what can still be given back.
+    #[must_use]
+    pub fn leaving(self, minor: i64) -> Self {
+        Self { remaining: Some(minor), ..self }
     }
 
     /// The problem, with the orders that it speaks of.

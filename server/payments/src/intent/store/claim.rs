@@ -105,7 +105,7 @@ pub(crate) async fn claim_due(pool: &Pool, limits: &Limits) -> Result<Vec<ClaimR
         r#"with due as (
             select operation, order_id, id
             from intents
-            where finished_at is null and look_at <= now()
+            where operation = 'pay' and finished_at is null and look_at <= now()
                 and (lease_expires_at is null or lease_expires_at <= now())
             order by state = 'action_required', look_at
             limit $1

@@ -41,6 +41,8 @@ const REFUSAL_CODES: &[&str] = &[
     NO_CODE,
     "amount_too_large",
     "amount_too_small",
+    "charge_already_refunded",
+    "charge_disputed",
     "invalid_characters",
     "parameter_invalid_empty",
     "parameter_invalid_integer",

@@ -12,6 +12,7 @@ mod config;
 mod declines;
 mod http;
 mod outcomes;
+mod refunds;
 mod units;
 mod webhook;
 mod wire;
@@ -37,8 +38,9 @@ use self::{
     units::Units,
 };
 use super::{
-    CardSessionOutcome, ConfirmOutcome, ConfirmRequest, CreateOutcome, EventRefused, NewPaymentIntent, ProbeOutcome,
-    Provider, ProviderEvent, ProviderPaymentIntentId, ids::is_id,
+    CardSessionOutcome, ConfirmOutcome, ConfirmRequest, CreateOutcome, DisputesSeen, EventRefused, NewPaymentIntent,
+    NewRefund, ProbeOutcome, Provider, ProviderEvent, ProviderPaymentIntentId, RefundCall, RefundOutcome, RefundsSeen,
+    ids::is_id,
 };
 
 /// Asks for the charge itself instead of its id, so that one answer tells its amount and its time.
@@ -132,6 +134,22 @@ impl Provider for Stripe {
             return CardSessionOutcome::Missing;
         }
         outcomes::card_session(self.http.get(&["card_sessions", id], &[]).await)
+    }
+
+    fn freeze_refund(&self, new: &NewRefund<'_>) -> Option<Vec<u8>> {
+        self.refund_body(new)
+    }
+
+    async fn refund(&self, call: &RefundCall) -> RefundOutcome {
+        self.send_refund(call).await
+    }
+
+    async fn refunds_of(&self, payment_intent: &ProviderPaymentIntentId) -> RefundsSeen {
+        self.list_refunds_of(payment_intent).await
+    }
+
+    async fn disputes_of(&self, payment_intent: &ProviderPaymentIntentId) -> DisputesSeen {
+        self.list_disputes_of(payment_intent).await
     }
 
     fn open_event(&self, signature: &str, body: &[u8], now: OffsetDateTime) -> Result<ProviderEvent, EventRefused> {

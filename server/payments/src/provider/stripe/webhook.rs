@@ -187,6 +187,11 @@ fn about(
             let of = read::<OfPaymentIntent>(object)?;
             Some((ProviderPaymentIntentId::parse(&of.payment_intent?).ok()?, Notice::Changed))
         }
+        // Refunds and disputes: their lists tell everything, in whatever order the events come.
+        _ if ["refund.", "charge.refund", "charge.dispute."].iter().any(|start| kind.starts_with(start)) => {
+            let of = read::<OfPaymentIntent>(object)?;
+            Some((ProviderPaymentIntentId::parse(&of.payment_intent?).ok()?, Notice::Refunds))
+        }
         _ => None,
     }
 }

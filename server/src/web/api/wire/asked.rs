@@ -4,7 +4,7 @@ use payments::{
     ids::{Email, IntentId, Sku},
     money::{Currency, Money},
     order::by_key::{LineName, NewLine},
-    provider::PaymentMethodToken,
+    provider::{PaymentMethodToken, RefundReason},
 };
 use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
@@ -187,6 +187,38 @@ impl PaymentBody {
             replaces: replaces.or(Err(Problem::field("replaces", "This is no UUID of version 4.")))?,
             email: email(self.email.as_deref())?,
         })
+    }
+}
+
+/// A refund to make.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RefundBody {
+    /// What is to be given back, in minor units.
+    #[schema(minimum = 1, maximum = 99_999_999_999_i64, example = 350)]
+    pub amount: i64,
+    /// The order's, where it is absent.
+    #[schema(pattern = "^[A-Z]{3}$", example = "EUR")]
+    pub currency: Option<String>,
+    /// Why, for the bank.
+    #[schema(pattern = "^(duplicate|fraudulent|requested_by_customer)$", example = "requested_by_customer")]
+    pub reason: Option<String>,
+}
+
+impl RefundBody {
+    /// The refund.
+    ///
+    /// # Errors
+    /// The first member that cannot be used.
+    pub fn parse(&self, of_order: Currency) -> Result<(Money, Option<RefundReason>), Problem> {
+        if !(1..=payments::limits::MAX_AMOUNT_MINOR).contains(&self.amount) {
+            let rule = "An amount is at least 1, and has at most eleven digits, in minor units.";
+            return Err(Problem::field("amount", rule));
+        }
+        let currency = self.currency.as_deref().map_or(Ok(of_order), currency)?;
+        let known = "A reason is `duplicate`, `fraudulent` or `requested_by_customer`.";
+        let reason = self.reason.as_deref().map(|word| RefundReason::parse(word).ok_or(Problem::field("reason", known)));
+        Ok((Money::new(self.amount, currency), reason.transpose()?))
     }
 }
 

@@ -7,10 +7,13 @@ use payments::{
     ids::Sku,
     intent::{State, summary::IntentSummary},
     order::{Line, Order, OrderState},
+    refund::{Refund, Remaining},
 };
 use serde::{Deserialize, Serialize};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use utoipa::ToSchema;
+
+use super::refunds::{OrderRefundBody, RefundedBody};
 
 /// An order that was made; the same bytes for every repeat.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -139,6 +142,10 @@ pub struct OrderBody {
     lines: Vec<LineBody>,
     /// Newest first, at most 100.
     intents: Vec<IntentBody>,
+    /// What was given back, and can still be.
+    refunded: RefundedBody,
+    /// Newest first, at most 100.
+    refunds: Vec<OrderRefundBody>,
 }
 
 /// What paid an order.
@@ -204,7 +211,13 @@ pub enum IntentStateWord {
 
 impl OrderBody {
     /// An order, as a program is shown it.
-    pub fn of(order: &Order, checkout_url: String, lines: &[Line], intents: Vec<IntentBody>) -> Self {
+    pub fn of(
+        order: &Order,
+        checkout_url: String,
+        lines: &[Line],
+        intents: Vec<IntentBody>,
+        (left, refunds): (Remaining, &[Refund]),
+    ) -> Self {
         let (state, paid) = match &order.state {
             OrderState::Open => (OrderStateWord::Open, None),
             OrderState::Closed => (OrderStateWord::Closed, None),
@@ -237,6 +250,8 @@ impl OrderBody {
             paid,
             lines: lines.iter().map(line).collect(),
             intents,
+            refunded: left.into(),
+            refunds: refunds.iter().map(OrderRefundBody::of).collect(),
         }
     }
 }
@@ -269,6 +284,6 @@ impl IntentBody {
     }
 }
 
-fn instant(at: OffsetDateTime) -> String {
+pub(super) fn instant(at: OffsetDateTime) -> String {
     at.format(&Rfc3339).unwrap_or_default()
 }
