@@ -5,6 +5,7 @@
 //! up before anything is sent again, and a repeat gets the same bytes. Never: a refund of a charge that is not known to be made.
 
 pub mod at_provider;
+mod charged;
 mod recover;
 mod settle;
 mod store;
@@ -13,8 +14,15 @@ use time::OffsetDateTime;
 use tokio::time::{Instant, sleep, timeout_at};
 use uuid::Uuid;
 
-pub use self::recover::run_once;
-use self::{settle::Fact, store::Reserving};
+use self::{
+    charged::{Charged, find_charged},
+    settle::Fact,
+    store::Reserving,
+};
+pub use self::{
+    charged::{Remaining, remaining},
+    recover::run_once,
+};
 use crate::{
     Ctx,
     ids::{IntentId, OrderId},
@@ -95,17 +103,6 @@ impl Refund {
             (None, State::Pending | State::ActionRequired | State::Succeeded | State::Failed) => "pending",
         }
     }
-}
-
-/// What of an order was given back, and can still be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Remaining {
-    /// By refunds that are under way or succeeded, ours and others'.
-    pub refunded: Money,
-    /// What disputes hold back, or have taken.
-    pub disputed: Money,
-    /// What can still be given back.
-    pub remaining: Money,
 }
 
 /// What a refund call says when there is something to say.
@@ -199,14 +196,6 @@ async fn begin(ctx: &Ctx, wanted: Wanted) -> Result<RefundAnswer, RefundError> {
         Ok(Err(_)) | Err(_) => false,
     };
     answer_by(ctx, &key, until, replayed).await
-}
-
-/// What can still be given back of an order. `None`: there is no such order.
-///
-/// # Errors
-/// When the database cannot answer.
-pub async fn remaining(ctx: &Ctx, order: OrderId) -> Result<Option<Remaining>, StoreError> {
-    Ok(find_charged(ctx, order).await?.map(|charged| charged.remaining()))
 }
 
 /// The refunds of an order, newest first, ours and others'; see [`crate::limits::MAX_ORDER_INTENTS`].
@@ -399,42 +388,4 @@ async fn answer_by(ctx: &Ctx, key: &IntentKey, until: Instant, replayed: bool) -
 
 async fn find(ctx: &Ctx, key: &IntentKey) -> Result<Option<Refund>, StoreError> {
     keyed(&ctx.limits, || store::find(&ctx.pool, key)).await?.map(Refund::try_from).transpose()
-}
-
-/// An order's charge, and what is left of it.
-pub(crate) struct Charged {
-    order: OrderId,
-    paid: bool,
-    /// Whether a payment is under way whose end is not known.
-    unresolved: bool,
-    total: Money,
-    refunded_minor: i64,
-    disputed_minor: i64,
-    charge: Option<ProviderChargeId>,
-    payment_intent: Option<ProviderPaymentIntentId>,
-}
-
-impl Charged {
-    fn remaining(&self) -> Remaining {
-        let money = |minor| Money::new(minor, self.total.currency);
-        let paid = if self.paid { self.total.minor } else { 0 };
-        let left = paid.saturating_sub(self.refunded_minor).saturating_sub(self.disputed_minor);
-        Remaining { refunded: money(self.refunded_minor), disputed: money(self.disputed_minor), remaining: money(left.max(0)) }
-    }
-}
-
-async fn find_charged(ctx: &Ctx, order: OrderId) -> Result<Option<Charged>, StoreError> {
-    let Some(row) = keyed(&ctx.limits, || store::find_charged(&ctx.pool, order)).await? else { return Ok(None) };
-    let impossible = || StoreError::Impossible("charge of an order");
-    let currency = Currency::parse(&row.currency).or(Err(impossible()))?;
-    Ok(Some(Charged {
-        order: OrderId(row.order_id),
-        paid: row.state == "paid",
-        unresolved: row.unresolved,
-        total: Money::new(row.amount_minor, currency),
-        refunded_minor: row.refund_reserved_minor.saturating_add(row.refunded_elsewhere_minor),
-        disputed_minor: row.disputed_minor,
-        charge: row.charge.as_deref().map(ProviderChargeId::parse).transpose().or(Err(impossible()))?,
-        payment_intent: row.payment_intent.as_deref().map(ProviderPaymentIntentId::parse).transpose().or(Err(impossible()))?,
-    }))
 }

@@ -297,18 +297,22 @@ impl House {
     /// at most one charge for an order, of the right amount; paid ⇔ charged; final ⇔ archived; books balanced.
     pub async fn assert_books_balance(&self) {
         let charges = self.sandbox.charges(&self.http, None).await;
-        let paid: Vec<(sqlx::types::Uuid, i64, String)> =
-            sqlx::query_as("select id, amount_minor, currency from orders where state = 'paid'")
-                .fetch_all(&self.db)
-                .await
-                .unwrap();
+        let paid: Vec<(sqlx::types::Uuid, i64, String, i64)> = sqlx::query_as(
+            "select id, amount_minor, currency, refund_reserved_minor + refunded_elsewhere_minor
+            from orders where state = 'paid'",
+        )
+        .fetch_all(&self.db)
+        .await
+        .unwrap();
         assert_eq!(charges.len(), paid.len(), "paid orders and charges: {paid:?} {charges:?}");
-        for (id, amount, currency) in &paid {
+        for (id, amount, currency, refunded) in &paid {
             let of_order: Vec<_> =
                 charges.iter().filter(|charge| charge["metadata"]["order"] == id.to_string()).collect();
             assert_eq!(of_order.len(), 1, "I1: charges of order {id}");
             assert_eq!(of_order[0]["amount"], *amount, "I2: amount of order {id}");
             assert_eq!(of_order[0]["currency"], currency.to_lowercase(), "I2: currency of order {id}");
+            assert_eq!(of_order[0]["refunded"], *refunded, "I11, I14: what was given back of order {id}");
+            assert!(*refunded <= *amount, "I11: more given back than charged of order {id}");
         }
         for (what, sql) in [
             (
@@ -317,7 +321,7 @@ impl House {
             ),
             (
                 "I12: one live or paid intent per order",
-                "select count(*) from (select 1 from intents where state <> 'failed' group by order_id having count(*) > 1) s",
+                "select count(*) from (select 1 from intents where operation = 'pay' and state <> 'failed' group by order_id having count(*) > 1) s",
             ),
             (
                 "I14: entries of an intent sum to zero",
@@ -325,11 +329,15 @@ impl House {
             ),
             (
                 "I13: paid order ⇔ succeeded intent",
-                "select count(*) from orders o where (o.state = 'paid') <> exists (select 1 from intents i where i.order_id = o.id and i.state = 'succeeded')",
+                "select count(*) from orders o where (o.state = 'paid') <> exists (select 1 from intents i where i.operation = 'pay' and i.order_id = o.id and i.state = 'succeeded')",
             ),
             (
-                "I13: succeeded intent ⇔ two entries and an event",
-                "select count(*) from intents i where i.state = 'succeeded' and ((select count(*) from ledger_entries l where l.intent_id = i.id and l.order_id = i.order_id) <> 2 or not exists (select 1 from outbox_events x where x.intent_id = i.id and x.order_id = i.order_id))",
+                "I11: an order's sum is that of its refunds of the paying charge",
+                "select count(*) from orders o where refund_reserved_minor + refunded_elsewhere_minor <> (select coalesce(sum(i.amount_minor), 0) from intents i where i.operation = 'refund' and i.order_id = o.id and i.refunded_charge = o.charge and i.state <> 'failed' and i.reversed_at is null)",
+            ),
+            (
+                "I13: succeeded intent ⇔ two entries and an event, and as many for one that was reversed",
+                "select count(*) from intents i where i.state = 'succeeded' and ((select count(*) from ledger_entries l where l.intent_id = i.id and l.order_id = i.order_id) <> case when i.reversed_at is null then 2 else 4 end or not exists (select 1 from outbox_events x where x.intent_id = i.id and x.order_id = i.order_id))",
             ),
         ] {
             let wrong: (i64,) = sqlx::query_as(sql).fetch_one(&self.db).await.unwrap();

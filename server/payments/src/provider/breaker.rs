@@ -17,8 +17,8 @@ use tokio::time::Instant;
 
 use super::{
     CardSessionOutcome, ConfirmOutcome, ConfirmRequest, CreateOutcome, DisputesSeen, EventRefused, NewPaymentIntent,
-    NewRefund, NotSentReason, ProbeOutcome, Provider, ProviderEvent, ProviderPaymentIntentId, RefundCall, RefundOutcome,
-    RefundsSeen, UnknownReason,
+    NewRefund, NotSentReason, ProbeOutcome, Provider, ProviderEvent, ProviderPaymentIntentId, RefundCall,
+    RefundOutcome, RefundsSeen, UnknownReason,
 };
 
 /// Bounds of a breaker.

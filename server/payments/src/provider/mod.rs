@@ -21,8 +21,10 @@ use time::OffsetDateTime;
 pub use self::{
     decline::{Decline, DeclineReason},
     event::{EventRefused, ProviderEvent},
-    refund::{DisputesSeen, NewRefund, ProviderRefund, RefundCall, RefundOutcome, RefundReason, RefundStatus, RefundsSeen},
     ids::{ContinueUrl, InvalidProviderId, PaymentMethodToken, ProviderChargeId, ProviderPaymentIntentId},
+    refund::{
+        DisputesSeen, NewRefund, ProviderRefund, RefundCall, RefundOutcome, RefundReason, RefundStatus, RefundsSeen,
+    },
 };
 use crate::money::Money;
 

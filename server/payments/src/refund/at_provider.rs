@@ -4,7 +4,7 @@
 //! or never. Never: a refund of ours passes for somebody else's, since its intent's UUID comes back with it.
 
 use super::{
-    find_charged,
+    charged::find_charged,
     settle::{self, Fact},
     store,
 };
@@ -17,9 +17,7 @@ use crate::{
         fingerprint::Fingerprint,
     },
     pool::{StoreError, keyed},
-    provider::{
-        DisputesSeen, ProviderPaymentIntentId, ProviderRefund, RefundStatus, RefundsSeen, UnknownReason,
-    },
+    provider::{DisputesSeen, ProviderPaymentIntentId, ProviderRefund, RefundStatus, RefundsSeen, UnknownReason},
 };
 
 /// What a look found.

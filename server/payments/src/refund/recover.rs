@@ -17,9 +17,7 @@ use crate::{
     intent::IntentKey,
     money::{Currency, Money},
     pool::{StoreError, keyed},
-    provider::{
-        ProviderPaymentIntentId, ProviderRefund, RefundCall, RefundOutcome, RefundsSeen, UnknownReason,
-    },
+    provider::{ProviderPaymentIntentId, ProviderRefund, RefundCall, RefundOutcome, RefundsSeen, UnknownReason},
 };
 
 /// Takes the refunds that are due and have no owner, looks for each at the provider, and settles what it learns. Returns how many
@@ -104,12 +102,7 @@ async fn seen(
 
 /// Sends the identical request again. A refusal says nothing of the first one, which may be what is in the way; so the list
 /// decides.
-async fn send_again(
-    ctx: &Ctx,
-    claim: &ClaimRow,
-    key: &IntentKey,
-    payment_intent: &ProviderPaymentIntentId,
-) -> Fact {
+async fn send_again(ctx: &Ctx, claim: &ClaimRow, key: &IntentKey, payment_intent: &ProviderPaymentIntentId) -> Fact {
     let Some(body) = claim.request.clone() else { return Fact::Silence(UnknownReason::NotAsked) };
     let call = RefundCall { idempotency_key: key.for_provider(), body };
     match ctx.provider.refund(&call).await {

@@ -207,7 +207,11 @@ impl TryFrom<RefundRow> for Refund {
             state: State::parse(&row.state).ok_or_else(impossible)?,
             money: Money::new(row.amount_minor, Currency::parse(&row.currency).or(Err(impossible()))?),
             reason: row.reason.as_deref().and_then(RefundReason::parse),
-            charge: row.refunded_charge.as_deref().and_then(|id| ProviderChargeId::parse(id).ok()).ok_or_else(impossible)?,
+            charge: row
+                .refunded_charge
+                .as_deref()
+                .and_then(|id| ProviderChargeId::parse(id).ok())
+                .ok_or_else(impossible)?,
             provider_refund: row.provider_refund,
             refunded_at: row.paid_at,
             failure: row.failure,

@@ -161,7 +161,10 @@ impl Problem {
     /// A problem of this kind. `detail` is shown to people as it is.
     pub fn of(kind: Kind, detail: impl Into<Box<str>>) -> Self {
         let (status, title, outcome, safe_to_retry) = kind.facts();
-        let waits = matches!(kind, Kind::InProgress | Kind::PaymentUnresolved | Kind::NotSent | Kind::Unavailable | Kind::Internal);
+        let waits = matches!(
+            kind,
+            Kind::InProgress | Kind::PaymentUnresolved | Kind::NotSent | Kind::Unavailable | Kind::Internal
+        );
         Self {
             kind,
             title,

@@ -123,7 +123,9 @@ fn problem(error: RefundError, order: OrderId) -> Problem {
             let detail = "The wait is over. Send the same request again, or ask for the order; use no other key.";
             at_order(Problem::of(Kind::InProgress, detail))
         }
-        RefundError::NotPaid => at_order(Problem::of(Kind::NotPaid, "There is nothing to give back. Nothing was sent.")),
+        RefundError::NotPaid => {
+            at_order(Problem::of(Kind::NotPaid, "There is nothing to give back. Nothing was sent."))
+        }
         RefundError::PaymentUnresolved => {
             let detail = "Whether the order is paid is not known yet. Nothing was sent; send the same request again.";
             at_order(Problem::of(Kind::PaymentUnresolved, detail))
@@ -131,11 +133,8 @@ fn problem(error: RefundError, order: OrderId) -> Problem {
         RefundError::WrongCurrency(currency) => Problem::field("currency", format!("The order is in {currency}.")),
         RefundError::TooMuch(left) => {
             let (minor, currency) = (left.remaining.minor, left.remaining.currency);
-            let disputed = if left.disputed.minor > 0 {
-                format!(" {} are disputed.", left.disputed.minor)
-            } else {
-                String::new()
-            };
+            let disputed =
+                if left.disputed.minor > 0 { format!(" {} are disputed.", left.disputed.minor) } else { String::new() };
             let detail = format!("{minor} {currency} can still be given back.{disputed} Nothing was sent.");
             at_order(Problem::of(Kind::ExceedsRemaining, detail).leaving(minor))
         }

@@ -6,6 +6,7 @@ mod limits;
 mod orders;
 mod payments;
 mod problems;
+mod refunds;
 
 use reqwest::{RequestBuilder, Response, header::HeaderMap};
 use serde_json::{Value, json};

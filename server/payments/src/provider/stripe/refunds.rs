@@ -22,9 +22,7 @@ use crate::{
     provider::{
         NotSentReason, ProviderChargeId, ProviderPaymentIntentId, UnknownReason,
         ids::is_id,
-        refund::{
-            DisputesSeen, NewRefund, ProviderRefund, RefundCall, RefundOutcome, RefundStatus, RefundsSeen,
-        },
+        refund::{DisputesSeen, NewRefund, ProviderRefund, RefundCall, RefundOutcome, RefundStatus, RefundsSeen},
     },
 };
 

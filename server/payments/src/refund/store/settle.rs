@@ -261,12 +261,9 @@ pub(in crate::refund) async fn note_elsewhere(
 
 /// What of the paying charge is disputed now, as the provider says.
 pub(in crate::refund) async fn note_disputed(pool: &Pool, order: Uuid, minor: i64) -> Result<bool, sqlx::Error> {
-    let noted = sqlx::query!(
-        "update orders set disputed_minor = $2 where id = $1 and disputed_minor <> $2",
-        order,
-        minor,
-    )
-    .execute(pool)
-    .await?;
+    let noted =
+        sqlx::query!("update orders set disputed_minor = $2 where id = $1 and disputed_minor <> $2", order, minor,)
+            .execute(pool)
+            .await?;
     Ok(noted.rows_affected() == 1)
 }

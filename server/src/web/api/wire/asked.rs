@@ -217,7 +217,8 @@ impl RefundBody {
         }
         let currency = self.currency.as_deref().map_or(Ok(of_order), currency)?;
         let known = "A reason is `duplicate`, `fraudulent` or `requested_by_customer`.";
-        let reason = self.reason.as_deref().map(|word| RefundReason::parse(word).ok_or(Problem::field("reason", known)));
+        let reason =
+            self.reason.as_deref().map(|word| RefundReason::parse(word).ok_or(Problem::field("reason", known)));
         Ok((Money::new(self.amount, currency), reason.transpose()?))
     }
 }

@@ -102,7 +102,9 @@ impl OrderRefundBody {
         let (state, detail) = match refund.state {
             State::Succeeded => (IntentStateWord::Succeeded, None),
             State::Failed => (IntentStateWord::Failed, None),
-            State::Pending | State::Unknown | State::ActionRequired => (IntentStateWord::Pending, Some(refund.detail())),
+            State::Pending | State::Unknown | State::ActionRequired => {
+                (IntentStateWord::Pending, Some(refund.detail()))
+            }
         };
         Self {
             intent: refund.key.intent.to_string(),
