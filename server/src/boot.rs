@@ -111,7 +111,7 @@ async fn serve_with_database(settings: &Settings, database: &DatabaseRun, stop: 
     }
     tracing::info!("shop on http://{}", listener.local_addr()?);
 
-    let upkeep = upkeep::start(&ctx, &stop.begun);
+    let upkeep = upkeep::start(&ctx, settings.reconcile_every, &stop.begun);
     let deadline = serve_until(listener, shop, settings, &stop).await?;
 
     ctx.tasks.close();
@@ -246,6 +246,14 @@ impl ProviderRun {
     }
 }
 
+/// The provider's API, for a command beside the shop: the sandbox is that of a shop that runs.
+pub(crate) fn provider_url(settings: &Settings) -> anyhow::Result<Url> {
+    match &settings.provider {
+        Provider::Url(url) => Ok(url.clone()),
+        Provider::Sandbox => Url::parse(&from_here(settings.sandbox_addr)).context("the sandbox's address"),
+    }
+}
+
 /// Where this process reaches what listens at `addr` in it.
 fn from_here(addr: SocketAddr) -> String {
     let nowhere = if addr.is_ipv4() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { IpAddr::V6(Ipv6Addr::LOCALHOST) };
@@ -260,7 +268,7 @@ fn endpoint(settings: &Settings, shop: SocketAddr) -> Option<sandbox::SetEndpoin
     Some(sandbox::SetEndpoint { url, secret: secret.expose().to_owned() })
 }
 
-fn stripe(settings: &Settings, url: &Url) -> anyhow::Result<Stripe> {
+pub(crate) fn stripe(settings: &Settings, url: &Url) -> anyhow::Result<Stripe> {
     let mut config = StripeConfig::new(url.clone(), SecretKey::new(settings.provider_secret_key.expose()));
     config.request_timeout = settings.provider_timeout;
     config.webhook_secrets =
@@ -269,7 +277,7 @@ fn stripe(settings: &Settings, url: &Url) -> anyhow::Result<Stripe> {
     Stripe::new(&config).context("the provider's client")
 }
 
-fn limits(settings: &Settings) -> Limits {
+pub(crate) fn limits(settings: &Settings) -> Limits {
     Limits {
         pay_wait: settings.pay_wait,
         lease: settings.lease,

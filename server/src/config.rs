@@ -18,7 +18,7 @@ use clap::{Parser, Subcommand};
 use url::Url;
 
 use self::values::{
-    address, connections, hours, log_filter, milliseconds, number, postgres_url, publishable_key, web_url,
+    address, connections, hours, log_filter, milliseconds, minutes, number, postgres_url, publishable_key, web_url,
     webhook_secrets,
 };
 use crate::guard::{GuardOptions, proxies::Proxies, rate::Rate};
@@ -51,6 +51,8 @@ pub enum Command {
         #[command(subcommand)]
         command: crate::api_keys::ApiKeyCommand,
     },
+    /// Compare the provider's charges and refunds with our books. Exits with 0: nothing is open, 1: something is, 2: not done.
+    Reconcile(crate::reconcile::ReconcileArgs),
     /// Print the description of the API for programs (OpenAPI 3.1).
     Openapi,
 }
@@ -94,6 +96,8 @@ pub struct Settings {
     pub provider_key_memory: Duration,
     /// `PAYONCE_RETENTION_HOURS`: how long a final answer is repeated before it is purged.
     pub retention: Duration,
+    /// `PAYONCE_RECONCILE_MINUTES`: how often `serve` compares the provider's charges with our books; `None`: never.
+    pub reconcile_every: Option<Duration>,
     /// `PAYONCE_DATABASE_POOL_SIZE`: connections to the database at most.
     pub database_pool_size: u32,
     /// `PAYONCE_MAX_CONNECTIONS`: from customers, at most.
@@ -186,6 +190,7 @@ impl Settings {
             provider_key_memory: reader
                 .parsed("PAYONCE_PROVIDER_KEY_MEMORY_MS", |text| milliseconds(text, 0..=2_592_000_000)),
             retention: reader.parsed("PAYONCE_RETENTION_HOURS", |text| hours(text, 1..=8_760)),
+            reconcile_every: reader.parsed("PAYONCE_RECONCILE_MINUTES", |text| minutes(text, 0..=10_080)),
             database_pool_size: reader.parsed("PAYONCE_DATABASE_POOL_SIZE", |text| number(text, 1..=1_000)),
             max_connections: reader.parsed("PAYONCE_MAX_CONNECTIONS", connections),
             stop_delay: reader.parsed("PAYONCE_STOP_DELAY_MS", |text| milliseconds(text, 0..=60_000)),
@@ -247,6 +252,7 @@ const SETTINGS: &[Setting] = &[
     setting("PAYONCE_UNKNOWN_DEADLINE_MS", "60000", "by when a payment is cancelled whose outcome is not known"),
     setting("PAYONCE_PROVIDER_KEY_MEMORY_MS", "82800000", "how long the provider remembers idempotency keys"),
     setting("PAYONCE_RETENTION_HOURS", "24", "how long the answer to a Pay is repeated before it is forgotten"),
+    setting("PAYONCE_RECONCILE_MINUTES", "60", "how often all charges are compared with the provider's; 0: never"),
     setting("PAYONCE_PUBLIC_URL", "", "the shop's own address; unset: taken from the request"),
     setting("PAYONCE_SITE_ROOT", "target/site", "the built files for the browser"),
     setting("PAYONCE_SHOP_NAME", "Tidewater Goods", "the name on every page"),

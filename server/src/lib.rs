@@ -9,6 +9,7 @@ pub mod config;
 pub mod guard;
 pub mod open_files;
 pub mod port;
+pub mod reconcile;
 pub mod serve;
 pub mod shop;
 pub mod telemetry;

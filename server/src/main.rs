@@ -8,7 +8,7 @@ use clap::Parser;
 use server::{
     api_keys, boot,
     config::{Cli, Command, Settings},
-    telemetry,
+    reconcile, telemetry,
 };
 
 #[tokio::main]
@@ -16,7 +16,10 @@ async fn main() -> ExitCode {
     let cli = Cli::parse();
     let settings = match Settings::from_environment(&cli) {
         Ok(settings) => settings,
-        Err(problems) => return fail(&problems),
+        Err(problems) => {
+            let failed = fail(&problems);
+            return if matches!(cli.command, Command::Reconcile(_)) { reconcile::not_done() } else { failed };
+        }
     };
     telemetry::start(&settings.log);
     let end = match cli.command {
@@ -26,6 +29,13 @@ async fn main() -> ExitCode {
         Command::Migrate => boot::migrate(settings).await,
         Command::Postgres => boot::postgres(settings).await,
         Command::ApiKey { command } => api_keys::run(&settings, command).await,
+        Command::Reconcile(args) => match Box::pin(reconcile::run(&settings, args)).await {
+            Ok(code) => return code,
+            Err(error) => {
+                fail(&format_args!("{error:#}"));
+                return reconcile::not_done();
+            }
+        },
         Command::Openapi => {
             api_keys::describe();
             Ok(())

@@ -16,16 +16,31 @@ const INBOX_PAUSE: Duration = Duration::from_secs(2);
 /// How often what is old is looked for. It is kept for hours, so that a minute more is nothing.
 const PURGE_PAUSE: Duration = Duration::from_mins(1);
 
-/// Starts them all. Each ends when `stop` is cancelled, after the step that it is at.
-pub fn start(ctx: &Ctx, stop: &CancellationToken) -> Vec<(&'static str, JoinHandle<()>)> {
-    vec![
+/// How often is looked whether events were missed, and whether the reconciliation is due. The database says whether they are, so
+/// that one replica of many does it.
+const LISTS_PAUSE: Duration = Duration::from_mins(1);
+
+/// Starts them all; the reconciliation only where there is a time for it. Each ends when `stop` is cancelled, after the step that it is at.
+pub fn start(
+    ctx: &Ctx,
+    reconcile_every: Option<Duration>,
+    stop: &CancellationToken,
+) -> Vec<(&'static str, JoinHandle<()>)> {
+    let mut all = vec![
         ("recovery", repeat("recovery", RECOVERY_PAUSE, ctx, stop, recover)),
         ("refunds", repeat("refunds", RECOVERY_PAUSE, ctx, stop, recover_refunds)),
         // A clock that fell back is found out within a lease, and costs another one.
         ("leases", repeat("leases", ctx.limits.lease, ctx, stop, after_clock_jump)),
         ("the inbox", repeat("inbox", INBOX_PAUSE, ctx, stop, take_up_events)),
+        ("missed events", repeat("missed events", LISTS_PAUSE, ctx, stop, take_in_missed_events)),
         ("the purge", repeat("purge", PURGE_PAUSE, ctx, stop, purge)),
-    ]
+    ];
+    if let Some(every) = reconcile_every {
+        let ctx = ctx.clone();
+        let step = move || reconcile(ctx.clone(), every);
+        all.push(("the reconciliation", worker::repeat("reconciliation", LISTS_PAUSE, stop.clone(), step)));
+    }
+    all
 }
 
 fn repeat<F>(
@@ -72,6 +87,29 @@ async fn take_up_events(ctx: Ctx) {
         Ok(0) => {}
         Ok(events) => tracing::info!(events, "took up events whose handling had not ended"),
         Err(error) => tracing::warn!(%error, "could not look for events that wait"),
+    }
+}
+
+async fn take_in_missed_events(ctx: Ctx) {
+    match payments::inbox::missed::run_once(&ctx).await {
+        // Those that were missed are told where they are taken in.
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "could not read the provider's list of events; the next run goes on"),
+    }
+}
+
+async fn reconcile(ctx: Ctx, every: Duration) {
+    match payments::reconcile::run_if_due(&ctx, every).await {
+        Ok(None) => {}
+        Ok(Some(report)) => {
+            let (tally, open) = (&report.tally, report.open_total);
+            let (theirs, ours) = (tally.charges_theirs.count(), tally.charges_ours.count());
+            tracing::info!(theirs, ours, settled = tally.settled, recovered = tally.recovered, open, "reconciled");
+            if let Some(reason) = report.ended_early {
+                tracing::warn!(reason, "the reconciliation did not come to its end; the next run begins where it did");
+            }
+        }
+        Err(error) => tracing::warn!(%error, "could not reconcile; the next run does"),
     }
 }
 

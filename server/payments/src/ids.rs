@@ -72,6 +72,13 @@ impl IntentId {
         Self(Builder::from_random_bytes(bytes).into_uuid())
     }
 
+    /// The UUID of a payment that was lost and is brought back from its charge: the same whoever does it, and no client's.
+    pub(crate) fn of_recovered(charge: &str) -> Self {
+        let [bytes @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] =
+            <[u8; 32]>::from(Sha256::digest(format!("payonce:recovered:{charge}")));
+        Self(Builder::from_random_bytes(bytes).into_uuid())
+    }
+
     /// The UUID.
     pub fn as_uuid(self) -> Uuid {
         self.0

@@ -4,6 +4,7 @@
 //! the commit of its effect on. So a crash between the two loses nothing: the provider delivers again, or [`run_once`] takes it
 //! up. Never: an event of a test touches a live shop, or money that fits no intent of ours is passed over in silence.
 
+pub mod missed;
 mod store;
 
 use futures::future::join_all;

@@ -14,6 +14,7 @@
 //! Reserve ([`pay`]: one statement), confirm ([`provider`]: no transaction open), settle ([`settle`]: one statement that
 //! moves intent, archive, order, ledger and outbox together). What a crash leaves between them, [`recover`] finishes. Answers that
 //! nobody repeats any more, [`purge`] forgets. Money back goes the same way, by an intent of its own ([`refund`]).
+//! What nobody told us, [`inbox::missed`] and [`reconcile`] find out.
 //!
 //! It knows neither HTTP servers nor pages. Everything from outside is parsed before it comes in, and time, names and network
 //! come from [`Ctx`].
@@ -27,9 +28,12 @@ pub mod pay;
 pub mod settle;
 
 pub mod inbox;
+pub mod lists;
 pub mod notice;
 pub mod outcome;
 pub mod purge;
+mod reading;
+pub mod reconcile;
 pub mod recover;
 pub mod refund;
 

@@ -61,6 +61,54 @@ pub const MAX_API_KEYS: i64 = 1_000;
 /// Most intents of one order that a program is shown, newest first: as many as anybody tries.
 pub const MAX_ORDER_INTENTS: i64 = 100;
 
+/// Entries of one page of a provider's list; as many as it gives.
+pub const LIST_PAGE: u8 = 100;
+
+/// How often a page is asked for before its reader gives up, and the first pause between two tries, doubled each time: four
+/// seconds in all, longer than a rate limit lasts.
+pub const LIST_TRIES: u32 = 5;
+/// See [`LIST_TRIES`].
+pub const LIST_FIRST_PAUSE: Duration = Duration::from_millis(250);
+
+/// Pages of events that one run reads: five thousand events, so that days are made up for within minutes and no run lasts for ever.
+pub const MISSED_PAGES: usize = 50;
+
+/// Events of one page that are handled side by side; few beside the connections of a replica.
+pub const MISSED_AT_ONCE: usize = 4;
+
+/// Steps of the search for the oldest event that the provider still has: halving thirty days of seconds takes 22.
+pub const OLDEST_EVENT_STEPS: usize = 32;
+
+/// Windows into which the time to compare is cut, and how long one is at least. Many, so that busy hours are spread over the
+/// readers; each costs a call, so that an hour has few.
+pub const RECONCILE_WINDOWS: i64 = 96;
+/// See [`RECONCILE_WINDOWS`].
+pub const RECONCILE_WINDOW_MIN: Duration = Duration::from_mins(10);
+
+/// Windows that are read side by side. Six lists of a hundred entries each stay below a third of the provider's rate limit.
+pub const RECONCILE_READERS: usize = 6;
+
+/// Charges that a reader gathers before it compares them: some hundred KiB, and one statement for ours beside them.
+pub const RECONCILE_CHUNK: usize = 2_000;
+
+/// Most charges of one second that are compared; they are sorted in memory. Ten times what the largest sales have seen.
+pub const SECOND_CHARGES_MAX: usize = 200_000;
+
+/// Rows of ours that one statement of the reconciliation reads.
+pub const RECONCILE_ROWS: i64 = 2_500;
+
+/// Entries without a counterpart that are looked into side by side.
+pub const JUDGED_AT_ONCE: usize = 4;
+
+/// Open discrepancies that one run looks into again, the longest unchecked first: each may be a call to the provider.
+pub const RECHECKS: i64 = 500;
+
+/// Open discrepancies that a report lists; all are counted.
+pub const REPORT_ROWS: i64 = 10_000;
+
+/// How long the first reconciliation of a shop without orders looks back: as long as the provider lists events.
+pub const RECONCILE_FIRST_LOOK_BACK: Duration = Duration::from_hours(30 * 24);
+
 /// Bounds that a deployment may choose, or a test.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -113,6 +161,17 @@ pub struct Limits {
     pub inbox_memory: Duration,
     /// How often somebody who waits for news of an order looks, of which nothing is under way.
     pub watch_pause: Duration,
+    /// Pause between two readings of the provider's list of events. An endpoint that is down costs customers nothing meanwhile,
+    /// since whoever waits asks.
+    pub missed_pause: Duration,
+    /// How much of the list of events is read again each time, since events may appear in it late.
+    pub missed_overlap: Duration,
+    /// How far back the first reading of events begins: for as long as the provider delivers, nothing is missed yet.
+    pub missed_first_look_back: Duration,
+    /// How long the reader of a list may be silent before another one begins; above the slowest page with all its repeats.
+    pub reading_lease: Duration,
+    /// How much of what was compared is compared again each time: charges that were made just before the last run's end.
+    pub reconcile_overlap: Duration,
     /// Pause between two batched queries for intents that another replica runs.
     pub waiters_tick: Duration,
     /// How long a keyed statement is repeated after a fault of connection or concurrency, before the charge. Below what a
@@ -148,6 +207,11 @@ impl Default for Limits {
             inbox_longest_pause: Duration::from_mins(10),
             inbox_memory: Duration::from_hours(30 * 24),
             watch_pause: Duration::from_secs(1),
+            missed_pause: Duration::from_mins(1),
+            missed_overlap: Duration::from_mins(5),
+            missed_first_look_back: Duration::from_hours(3 * 24),
+            reading_lease: Duration::from_mins(2),
+            reconcile_overlap: Duration::from_hours(1),
             waiters_tick: Duration::from_millis(75),
             statement_patience: Duration::from_secs(3),
             statement_tries: 40,

@@ -69,6 +69,11 @@ pub fn hours(text: &str, range: RangeInclusive<u32>) -> Result<Duration, String>
     number(text, range).map(|hours| Duration::from_hours(hours.into()))
 }
 
+/// How often, in minutes; 0 is never.
+pub fn minutes(text: &str, range: RangeInclusive<u32>) -> Result<Option<Duration>, String> {
+    number(text, range).map(|minutes| (minutes > 0).then(|| Duration::from_mins(minutes.into())))
+}
+
 /// A filter as `tracing` reads it.
 pub fn log_filter(text: &str) -> Result<String, String> {
     EnvFilter::try_new(text)

@@ -50,6 +50,11 @@ pub(super) async fn keep(pool: &Pool, event: &ProviderEvent) -> Result<Kept, sql
     .await
 }
 
+/// Which of these events are kept already.
+pub(super) async fn list_known(pool: &Pool, events: &[String]) -> Result<Vec<String>, sqlx::Error> {
+    sqlx::query_scalar!("select event from inbox_events where event = any($1)", events).fetch_all(pool).await
+}
+
 fn word(notice: &Notice) -> &'static str {
     match notice {
         Notice::Charged(_) => "charged",

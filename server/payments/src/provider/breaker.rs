@@ -17,8 +17,9 @@ use tokio::time::Instant;
 
 use super::{
     CardSessionOutcome, ConfirmOutcome, ConfirmRequest, CreateOutcome, DisputesSeen, EventRefused, NewPaymentIntent,
-    NewRefund, NotSentReason, ProbeOutcome, Provider, ProviderEvent, ProviderPaymentIntentId, RefundCall,
-    RefundOutcome, RefundsSeen, UnknownReason,
+    NewRefund, NotSentReason, ProbeOutcome, Provider, ProviderChargeId, ProviderEvent, ProviderPaymentIntentId,
+    RefundCall, RefundOutcome, RefundsSeen, UnknownReason,
+    lists::{FindOutcome, ListOutcome, ListPage, ListedCharge, ListedRefund},
 };
 
 /// Bounds of a breaker.
@@ -92,6 +93,12 @@ impl<P> Breaker<P> {
             State::Open { .. } | State::HalfOpen { .. } => false,
         };
         may_go.then(|| Pass { breaker: self, era: gate.era, began: now, is_reported: false })
+    }
+
+    /// Whether lists may be read. They can wait: they neither try whether the provider is back, nor does what becomes of them
+    /// say anything of payments.
+    fn is_closed(&self) -> bool {
+        matches!(self.gate().state, State::Closed { .. })
     }
 
     /// Nothing that holds the gate can panic half-way, so that it is whole in any case.
@@ -324,6 +331,41 @@ impl<P: Provider> Provider for Breaker<P> {
             DisputesSeen::CannotTell(reason) => of_unknown(*reason),
         });
         seen
+    }
+
+    async fn list_events(&self, page: &ListPage, now: OffsetDateTime) -> ListOutcome<ProviderEvent> {
+        if !self.is_closed() {
+            return ListOutcome::CannotTell(UnknownReason::NotAsked);
+        }
+        self.provider.list_events(page, now).await
+    }
+
+    async fn list_charges(&self, page: &ListPage) -> ListOutcome<ListedCharge> {
+        if !self.is_closed() {
+            return ListOutcome::CannotTell(UnknownReason::NotAsked);
+        }
+        self.provider.list_charges(page).await
+    }
+
+    async fn list_refunds(&self, page: &ListPage) -> ListOutcome<ListedRefund> {
+        if !self.is_closed() {
+            return ListOutcome::CannotTell(UnknownReason::NotAsked);
+        }
+        self.provider.list_refunds(page).await
+    }
+
+    async fn find_charge(&self, id: &ProviderChargeId) -> FindOutcome<ListedCharge> {
+        if !self.is_closed() {
+            return FindOutcome::CannotTell(UnknownReason::NotAsked);
+        }
+        self.provider.find_charge(id).await
+    }
+
+    async fn find_refund(&self, id: &str) -> FindOutcome<ListedRefund> {
+        if !self.is_closed() {
+            return FindOutcome::CannotTell(UnknownReason::NotAsked);
+        }
+        self.provider.find_refund(id).await
     }
 
     fn open_event(&self, signature: &str, body: &[u8], now: OffsetDateTime) -> Result<ProviderEvent, EventRefused> {

@@ -1,7 +1,7 @@
 //! What the provider tells of its own accord, as the domain sees it.
 //!
 //! Promise: a [`ProviderEvent`] is only made by [`super::Provider::open_event`], after the signature over the raw bytes and the
-//! age were proven. Never: it carries no body, since those hold client secrets, names and addresses.
+//! age were proven, or by [`super::Provider::list_events`], which asks the provider itself. Never: it carries no body, since those hold client secrets, names and addresses.
 
 use time::OffsetDateTime;
 

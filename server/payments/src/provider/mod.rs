@@ -10,6 +10,7 @@ pub mod breaker;
 pub mod decline;
 pub mod event;
 pub mod ids;
+pub mod lists;
 pub mod refund;
 pub mod stripe;
 
@@ -18,6 +19,7 @@ use std::fmt;
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
+use self::lists::{FindOutcome, ListOutcome, ListPage, ListedCharge, ListedRefund};
 pub use self::{
     decline::{Decline, DeclineReason},
     event::{EventRefused, ProviderEvent},
@@ -69,6 +71,32 @@ pub trait Provider: Send + Sync + 'static {
     /// Lists what of a payment intent is disputed. Changes nothing.
     async fn disputes_of(&self, _payment_intent: &ProviderPaymentIntentId) -> DisputesSeen {
         DisputesSeen::CannotTell(UnknownReason::NotAsked)
+    }
+
+    /// A page of the events that the provider made, whether it delivered them or not. `now` stands in for a time that one does
+    /// not tell.
+    async fn list_events(&self, _page: &ListPage, _now: OffsetDateTime) -> ListOutcome<ProviderEvent> {
+        ListOutcome::CannotTell(UnknownReason::NotAsked)
+    }
+
+    /// A page of its charges, also of those that failed or that this shop did not make.
+    async fn list_charges(&self, _page: &ListPage) -> ListOutcome<ListedCharge> {
+        ListOutcome::CannotTell(UnknownReason::NotAsked)
+    }
+
+    /// A page of its refunds.
+    async fn list_refunds(&self, _page: &ListPage) -> ListOutcome<ListedRefund> {
+        ListOutcome::CannotTell(UnknownReason::NotAsked)
+    }
+
+    /// One charge.
+    async fn find_charge(&self, _id: &ProviderChargeId) -> FindOutcome<ListedCharge> {
+        FindOutcome::CannotTell(UnknownReason::NotAsked)
+    }
+
+    /// One refund.
+    async fn find_refund(&self, _id: &str) -> FindOutcome<ListedRefund> {
+        FindOutcome::CannotTell(UnknownReason::NotAsked)
     }
 
     /// Proves that a message comes from the provider, by the signature over its raw bytes and by its age, and reads it. Asks

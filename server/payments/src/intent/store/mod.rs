@@ -1,8 +1,9 @@
-//! All SQL of intents. Nothing outside this folder writes to `intents`, `ledger_entries`, `outbox_events` or `discrepancies`.
+//! All SQL of intents. Nothing outside this folder writes to `intents`, `ledger_entries` or `outbox_events`.
 
 pub(crate) mod claim;
 pub(crate) mod list;
 pub(crate) mod purge;
+pub(crate) mod recovered;
 pub(crate) mod reserve;
 pub(crate) mod settle;
 

@@ -26,6 +26,9 @@ const STRIPE_VERSION: &str = "2024-06-20";
 /// Longest answer that is read. A payment intent with an expanded charge takes about 6 KiB.
 pub(super) const ANSWER_MAX_BYTES: usize = 256 * 1024;
 
+/// Longest page of a list that is read: a hundred objects of the largest kind, an event of a payment intent, take about 1 MiB.
+const PAGE_MAX_BYTES: usize = 4 * 1024 * 1024;
+
 /// Keys longer than this are refused by Stripe.
 const IDEMPOTENCY_KEY_MAX_BYTES: usize = 255;
 
@@ -91,7 +94,14 @@ impl Http {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        exchange(self.client.request(Method::GET, url)).await
+        exchange(self.client.request(Method::GET, url), ANSWER_MAX_BYTES).await
+    }
+
+    /// `GET /v1/{list}`: a page, whose answer is longer than others.
+    pub(super) async fn page(&self, list: &str, query: &[(&str, String)]) -> Result<Reply, Silence> {
+        let mut url = self.url(&[list])?;
+        url.query_pairs_mut().extend_pairs(query);
+        exchange(self.client.request(Method::GET, url), PAGE_MAX_BYTES).await
     }
 
     /// `POST /v1/{path…}`.
@@ -104,7 +114,7 @@ impl Http {
         if let Some(key) = form.idempotency_key {
             request = request.header(HeaderName::from_static("idempotency-key"), idempotency_key(key)?);
         }
-        exchange(request.body(form.body)).await
+        exchange(request.body(form.body), ANSWER_MAX_BYTES).await
     }
 
     fn url(&self, path: &[&str]) -> Result<Url, Silence> {
@@ -152,12 +162,12 @@ fn idempotency_key(key: &str) -> Result<HeaderValue, Silence> {
     }
 }
 
-async fn exchange(request: reqwest::RequestBuilder) -> Result<Reply, Silence> {
+async fn exchange(request: reqwest::RequestBuilder, max_bytes: usize) -> Result<Reply, Silence> {
     let mut response = request.send().await.map_err(|error| silence_before_the_head(&error))?;
     let status = response.status().as_u16();
     let mut body = BytesMut::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| silence_within_the_answer(&error))? {
-        if body.len() + chunk.len() > ANSWER_MAX_BYTES {
+        if body.len() + chunk.len() > max_bytes {
             return Err(Silence::Unknown(UnknownReason::Unreadable));
         }
         body.extend_from_slice(&chunk);

@@ -5,12 +5,14 @@
 //! `Debug`, an error or a log.
 //!
 //! `http` brings bytes there and back, `wire` reads them, `classify` and `declines` are the tables that say what they prove,
-//! `outcomes` puts these together, `units` translates amounts, and `webhook` proves and reads what it sends unasked.
+//! `outcomes` puts these together, `lists` does so for pages, `units` translates amounts, and `webhook` proves and reads what it
+//! sends unasked.
 
 mod classify;
 mod config;
 mod declines;
 mod http;
+mod lists;
 mod outcomes;
 mod refunds;
 mod units;
@@ -39,8 +41,10 @@ use self::{
 };
 use super::{
     CardSessionOutcome, ConfirmOutcome, ConfirmRequest, CreateOutcome, DisputesSeen, EventRefused, NewPaymentIntent,
-    NewRefund, ProbeOutcome, Provider, ProviderEvent, ProviderPaymentIntentId, RefundCall, RefundOutcome, RefundsSeen,
+    NewRefund, ProbeOutcome, Provider, ProviderChargeId, ProviderEvent, ProviderPaymentIntentId, RefundCall,
+    RefundOutcome, RefundsSeen,
     ids::is_id,
+    lists::{FindOutcome, ListOutcome, ListPage, ListedCharge, ListedRefund},
 };
 
 /// Asks for the charge itself instead of its id, so that one answer tells its amount and its time.
@@ -150,6 +154,29 @@ impl Provider for Stripe {
 
     async fn disputes_of(&self, payment_intent: &ProviderPaymentIntentId) -> DisputesSeen {
         self.list_disputes_of(payment_intent).await
+    }
+
+    async fn list_events(&self, page: &ListPage, now: OffsetDateTime) -> ListOutcome<ProviderEvent> {
+        lists::events(self.http.page("events", &lists::query(page)).await, now, self.live, self.units)
+    }
+
+    async fn list_charges(&self, page: &ListPage) -> ListOutcome<ListedCharge> {
+        lists::charges(self.http.page("charges", &lists::query(page)).await, self.units)
+    }
+
+    async fn list_refunds(&self, page: &ListPage) -> ListOutcome<ListedRefund> {
+        lists::refunds(self.http.page("refunds", &lists::query(page)).await, self.units)
+    }
+
+    async fn find_charge(&self, id: &ProviderChargeId) -> FindOutcome<ListedCharge> {
+        lists::found_charge(self.http.get(&["charges", id.as_str()], &[]).await, self.units)
+    }
+
+    async fn find_refund(&self, id: &str) -> FindOutcome<ListedRefund> {
+        if !is_id(id) {
+            return FindOutcome::Missing;
+        }
+        lists::found_refund(self.http.get(&["refunds", id], &[]).await, self.units)
     }
 
     fn open_event(&self, signature: &str, body: &[u8], now: OffsetDateTime) -> Result<ProviderEvent, EventRefused> {
