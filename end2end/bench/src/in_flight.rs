@@ -127,7 +127,8 @@ fn peak_kb(shop: &Shop) -> anyhow::Result<i64> {
     shop.replicas.iter().map(|replica| status(replica.pid, "VmHWM:")).sum()
 }
 
-fn status(pid: u32, name: &str) -> anyhow::Result<i64> {
+/// A number of a process, such as its memory in KiB.
+pub fn status(pid: u32, name: &str) -> anyhow::Result<i64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix(name)).with_context(|| name.to_owned())?;
     Ok(line.trim().trim_end_matches(" kB").trim().parse()?)

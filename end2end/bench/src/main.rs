@@ -1,7 +1,7 @@
 //! Measures the release binary from outside: numbers with their floors, never a test's verdict on speed. What is asserted is
 //! that everything measured really happened: each payment one charge, each repeat the archived bytes.
 //!
-//! Reading order: [`paid`], [`replay`], [`in_flight`] are the three parts; [`shop`] runs what is measured, [`orders`] makes what
+//! Reading order: [`paid`], [`replay`], [`in_flight`], [`reconcile`] are the four parts; [`shop`] runs what is measured, [`orders`] makes what
 //! is paid, [`provider`] charges, [`client`] and [`load`] send, [`recorded`] and [`pgbench`] are what Postgres is measured by.
 
 #![expect(clippy::print_stdout, reason = "a command-line tool answers on standard output")]
@@ -24,6 +24,7 @@ mod orders;
 mod paid;
 mod pgbench;
 mod provider;
+mod reconcile;
 mod recorded;
 mod replay;
 mod report;
@@ -79,7 +80,7 @@ pub struct Plan {
     /// Only show that everything still runs: seconds instead of minutes, and no floors.
     #[arg(long)]
     quick: bool,
-    /// Only these parts: paid, replay, in-flight.
+    /// Only these parts: paid, replay, in-flight, reconcile.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
 }
@@ -141,6 +142,9 @@ async fn run(plan: &Plan) -> anyhow::Result<()> {
         for payments in sizes {
             in_flight::measure(plan, *payments, &mut report).await?;
         }
+    }
+    if plan.wants("reconcile") {
+        reconcile::measure(plan, &mut report).await?;
     }
     report.write(&plan.out)
 }

@@ -144,7 +144,7 @@ impl Running {
         Ok(Self(child.with_context(|| format!("cannot start {command:?}"))?))
     }
 
-    fn start_and_read_line(mut command: Command) -> anyhow::Result<(Self, String)> {
+    pub fn start_and_read_line(mut command: Command) -> anyhow::Result<(Self, String)> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().context("its output")?).read_line(&mut line)?;
@@ -176,7 +176,7 @@ impl Drop for Running {
 }
 
 /// The child runs the program itself, so that its id is the program's.
-fn pinned(cores: &str, program: &str) -> Command {
+pub fn pinned(cores: &str, program: &str) -> Command {
     let mut command = Command::new("taskset");
     command.args(["--cpu-list", cores, program]);
     #[expect(clippy::disallowed_methods, reason = "only the names are read, to take them away from a child")]

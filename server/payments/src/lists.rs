@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use crate::{
     Ctx,
     limits::{LIST_FIRST_PAUSE, LIST_TRIES},
-    pool::StoreError,
+    pool::{StoreError, keyed},
     provider::{
         ProviderChargeId, ProviderEvent, UnknownReason,
         lists::{FindOutcome, ListOutcome, ListPage, Listed, ListedCharge, ListedRefund},
@@ -32,6 +32,20 @@ pub enum Stop {
     /// The process stops.
     #[error("this process stops")]
     Ended,
+}
+
+/// Runs a keyed statement again and again, as long as work may take that nobody waits for: a busy database comes to it later.
+pub(crate) async fn patiently<T, F>(ctx: &Ctx, run: impl Fn() -> F) -> Result<T, Stop>
+where
+    F: Future<Output = Result<T, sqlx::Error>>,
+{
+    let mut pauses = Pauses::default();
+    loop {
+        match keyed(&ctx.limits, &run).await {
+            Ok(done) => return Ok(done),
+            Err(error) => pauses.wait(ctx, StoreError::from(error).into()).await?,
+        }
+    }
 }
 
 /// Reads for a context.
@@ -73,7 +87,7 @@ impl Reader<'_> {
             match ask().await {
                 ListOutcome::Page(page) => return Ok(Some(page)),
                 ListOutcome::NoSuchPlace => return Ok(None),
-                ListOutcome::CannotTell(reason) => pauses.wait(self.0, reason).await?,
+                ListOutcome::CannotTell(reason) => pauses.wait(self.0, Stop::Provider(reason)).await?,
             }
         }
     }
@@ -87,14 +101,14 @@ impl Reader<'_> {
             match ask().await {
                 FindOutcome::Found(object) => return Ok(Some(object)),
                 FindOutcome::Missing => return Ok(None),
-                FindOutcome::CannotTell(reason) => pauses.wait(self.0, reason).await?,
+                FindOutcome::CannotTell(reason) => pauses.wait(self.0, Stop::Provider(reason)).await?,
             }
         }
     }
 }
 
 /// The pauses between the tries of one question.
-struct Pauses {
+pub(crate) struct Pauses {
     tries: u32,
     next: Duration,
 }
@@ -106,12 +120,13 @@ impl Default for Pauses {
 }
 
 impl Pauses {
-    async fn wait(&mut self, ctx: &Ctx, reason: UnknownReason) -> Result<(), Stop> {
+    /// Waits for the next try. Gives the reason back, where that was the last one.
+    pub(crate) async fn wait(&mut self, ctx: &Ctx, stop: Stop) -> Result<(), Stop> {
         if ctx.tasks.is_closed() {
             return Err(Stop::Ended);
         }
         if self.tries == LIST_TRIES {
-            return Err(Stop::Provider(reason));
+            return Err(stop);
         }
         sleep(self.next).await;
         self.tries += 1;

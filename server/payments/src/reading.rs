@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     Ctx,
+    lists::{Stop, patiently},
     pool::{StoreError, keyed},
 };
 
@@ -56,9 +57,9 @@ pub(crate) async fn claim(ctx: &Ctx, list: List, only_if_due: bool) -> Result<Op
 }
 
 /// Goes on for another lease. Returns whether the caller still is the reader.
-pub(crate) async fn go_on(ctx: &Ctx, reading: &Reading) -> Result<bool, StoreError> {
+pub(crate) async fn go_on(ctx: &Ctx, reading: &Reading) -> Result<bool, Stop> {
     let lease = ctx.limits.reading_lease;
-    Ok(keyed(&ctx.limits, || store::go_on(&ctx.pool, reading.list.as_str(), reading.owner, lease)).await?)
+    patiently(ctx, || store::go_on(&ctx.pool, reading.list.as_str(), reading.owner, lease)).await
 }
 
 /// Keeps how far it was read, and goes on for another lease. Returns whether the caller still is the reader.
@@ -67,12 +68,15 @@ pub(crate) async fn keep(
     reading: &Reading,
     place: Option<&str>,
     read_until: OffsetDateTime,
-) -> Result<bool, StoreError> {
+) -> Result<bool, Stop> {
     let (list, lease) = (reading.list.as_str(), ctx.limits.reading_lease);
-    Ok(keyed(&ctx.limits, || store::keep(&ctx.pool, (list, reading.owner), place, read_until, lease)).await?)
+    patiently(ctx, || store::keep(&ctx.pool, (list, reading.owner), place, read_until, lease)).await
 }
 
-/// Lets go; the list is due again after that pause.
-pub(crate) async fn end(ctx: &Ctx, reading: &Reading, pause: Duration) -> Result<(), StoreError> {
-    Ok(keyed(&ctx.limits, || store::end(&ctx.pool, reading.list.as_str(), reading.owner, pause)).await?)
+/// Lets go; the list is due again after that pause. Where that fails, the lease ends by itself.
+pub(crate) async fn end(ctx: &Ctx, reading: &Reading, pause: Duration) {
+    let ended = patiently(ctx, || store::end(&ctx.pool, reading.list.as_str(), reading.owner, pause)).await;
+    if let Err(error) = ended {
+        tracing::warn!(%error, list = reading.list.as_str(), "could not let go of a list; the lease will end");
+    }
 }

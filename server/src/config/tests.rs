@@ -45,6 +45,15 @@ fn answers_are_kept_for_an_hour_at_least_and_a_year_at_most() {
 }
 
 #[test]
+fn the_reconciliation_comes_every_hour_or_never() {
+    assert_eq!(read(&[]).expect("the default works").reconcile_every, Some(std::time::Duration::from_hours(1)));
+    assert_eq!(read(&[("PAYONCE_RECONCILE_MINUTES", "0")]).expect("never").reconcile_every, None);
+    for wrong in ["10081", "-1", "1h"] {
+        assert!(problems(&[("PAYONCE_RECONCILE_MINUTES", wrong)]).contains("from 0 to 10080"), "{wrong}");
+    }
+}
+
+#[test]
 fn an_unknown_setting_is_an_error_with_a_suggestion() {
     assert!(problems(&[("PAYONCE_ADR", "127.0.0.1:1")]).contains("did you mean PAYONCE_ADDR?"));
     assert!(problems(&[("payonce_shop_name", "x")]).contains("did you mean PAYONCE_SHOP_NAME?"));

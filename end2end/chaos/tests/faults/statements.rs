@@ -33,9 +33,10 @@ const PRESS_PAUSE: Duration = Duration::from_millis(100);
 /// How long what the shop does by itself may take.
 const UNASKED: Duration = Duration::from_secs(12);
 
-/// Statements that no visitor, program or operator can make this shop ask in a moment, by a part that only they have. All but the
-/// last fail in the tests of the domain (`server/payments/tests/it/statements_fail.rs`).
-const ELSEWHERE: [&str; 5] = [
+/// Statements that no visitor, program or operator can make this shop ask in a moment, by a part that only they have. They fail in
+/// the tests of the domain (`server/payments/tests/it/statements_fail.rs`), and the last ones, of what is read from the provider's
+/// lists, in those of the shop (`server/tests/it/reconcile_fails.rs`).
+const ELSEWHERE: [&str; 16] = [
     // Once a minute.
     "set purged_at = now(), email = null",
     "set purged_at = now(), archive_status = null",
@@ -45,6 +46,18 @@ const ELSEWHERE: [&str; 5] = [
     "'order_paid_late'",
     // Once a minute.
     "delete from inbox_events",
+    // Once a minute, and of those once an hour.
+    "update readings",
+    "select event from inbox_events",
+    "update discrepancies",
+    "from discrepancies",
+    "recovered_at",
+    "charge collate",
+    "from (values (1)) as one (row)",
+    "provider_refund = any($1)",
+    "(created_at, id) > ($3, $4)",
+    "is_under_way",
+    "select created_at from orders order by id",
 ];
 
 /// What the shop asks its database, by the descriptions that its queries are checked against.

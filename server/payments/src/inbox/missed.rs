@@ -4,15 +4,14 @@
 //! costs a look. The list is read from where it was read last, less an overlap, since events may appear in it late; where the
 //! provider has forgotten that place, from a time. Never: what was read counts as read before it is kept.
 
-use futures::{StreamExt as _, stream};
+use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
 use time::OffsetDateTime;
 
 use super::{receive, store};
 use crate::{
     Ctx,
     limits::{LIST_PAGE, MISSED_AT_ONCE, MISSED_PAGES, OLDEST_EVENT_STEPS},
-    lists::{Reader, Stop},
-    pool::keyed,
+    lists::{Pauses, Reader, Stop, patiently},
     provider::{
         ProviderEvent,
         lists::{Entry, ListPage, Listed, Place},
@@ -29,7 +28,7 @@ pub async fn run_once(ctx: &Ctx) -> Result<usize, Stop> {
     let work = ctx.detach(async move {
         let Some(reading) = reading::claim(&task, List::Events, true).await? else { return Ok(0) };
         let read = read_on(&task, &reading).await;
-        reading::end(&task, &reading, task.limits.missed_pause).await?;
+        reading::end(&task, &reading, task.limits.missed_pause).await;
         read
     });
     work.await.unwrap_or(Err(Stop::Ended))
@@ -125,19 +124,27 @@ async fn take_in(ctx: &Ctx, page: &Listed<ProviderEvent>) -> Result<usize, Stop>
     if ids.is_empty() {
         return Ok(0);
     }
-    let known =
-        keyed(&ctx.limits, || store::list_known(&ctx.pool, &ids)).await.map_err(crate::pool::StoreError::from)?;
+    let known = patiently(ctx, || store::list_known(&ctx.pool, &ids)).await?;
     let missed: Vec<ProviderEvent> = listed.into_iter().filter(|event| !known.contains(&event.id)).cloned().collect();
     let taken = missed.len();
     // Oldest first, as they happened, though any order ends in the same.
-    let mut taking = stream::iter(missed.into_iter().rev().map(|event| receive(ctx, event))).buffered(MISSED_AT_ONCE);
-    while let Some(received) = taking.next().await {
-        received?;
+    let takings: Vec<BoxFuture<'_, _>> = missed.into_iter().rev().map(|event| take_one(ctx, event).boxed()).collect();
+    let mut taking = stream::iter(takings).buffered(MISSED_AT_ONCE);
+    while let Some(taken) = taking.next().await {
+        taken?;
     }
     if taken > 0 {
         tracing::info!(events = taken, "took in events that no delivery had brought");
     }
     Ok(taken)
+}
+
+async fn take_one(ctx: &Ctx, event: ProviderEvent) -> Result<(), Stop> {
+    let mut pauses = Pauses::default();
+    while let Err(error) = receive(ctx, event.clone()).await {
+        pauses.wait(ctx, error.into()).await?;
+    }
+    Ok(())
 }
 
 fn read(entry: &Entry<ProviderEvent>) -> Option<&ProviderEvent> {

@@ -11,9 +11,9 @@ use time::{Duration, OffsetDateTime};
 use super::{Window, Work, finding::Kind, judge, side_by_side, store};
 use crate::{
     limits::{LIST_PAGE, RECONCILE_CHUNK, RECONCILE_ROWS, SECOND_CHARGES_MAX},
-    lists::{Reader, Stop},
+    lists::{Reader, Stop, patiently},
     money::{Currency, Money},
-    pool::{StoreError, keyed},
+    pool::StoreError,
     provider::{
         UnknownReason,
         lists::{Entry, ListPage, ListedCharge, ListedState, Place},
@@ -147,8 +147,7 @@ impl Ours {
         while self.page.is_empty() && !self.is_last {
             let (within, (paid_at, charge)) = ((self.from, self.until), &self.behind);
             let ctx = &work.ctx;
-            let rows = keyed(&ctx.limits, || store::list_booked(&ctx.pool, within, (*paid_at, charge)));
-            let rows = rows.await.map_err(StoreError::from)?;
+            let rows = patiently(ctx, || store::list_booked(&ctx.pool, within, (*paid_at, charge))).await?;
             self.is_last = i64::try_from(rows.len()).unwrap_or(i64::MAX) < RECONCILE_ROWS;
             if let Some(last) = rows.last() {
                 self.behind = (last.paid_at, last.charge.clone());

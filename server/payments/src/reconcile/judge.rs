@@ -21,9 +21,9 @@ use crate::{
         moves::{Effect, effect_of},
         store::recovered::{self, Recovering},
     },
-    lists::{Reader, Stop},
+    lists::{Pauses, Reader, Stop, patiently},
     money::{Currency, Money},
-    pool::{StoreError, keyed},
+    pool::StoreError,
     provider::{
         ProviderCharge, ProviderChargeId, ProviderPaymentIntentId,
         lists::{ListedCharge, ListedState},
@@ -66,8 +66,7 @@ pub(super) async fn theirs(work: &Work, charge: &ListedCharge) -> Result<(), Sto
 async fn judge(work: &Work, charge: &ListedCharge) -> Result<(), Stop> {
     let (ctx, named) = (&work.ctx, named_order(charge));
     let payment_intent = charge.payment_intent.as_ref();
-    let known = keyed(&ctx.limits, || store::find_known(&ctx.pool, &charge.id, payment_intent, named)).await;
-    let known = known.map_err(StoreError::from)?;
+    let known = patiently(ctx, || store::find_known(&ctx.pool, &charge.id, payment_intent, named)).await?;
 
     // Booked at another time, or for an intent that had failed.
     if let (Some(order), Some(intent)) = (known.booked_order, known.booked_intent) {
@@ -126,7 +125,14 @@ async fn settle_by(work: &Work, intent: &Intent, charge: &ListedCharge) -> Resul
         };
         return work.tell(Finding { intent: Some(of), expected: Some(intent.money), ..told(kind, charge) }).await;
     }
-    let standing = settle::apply(&work.ctx, &Target::from(intent), &fact).await?;
+    let mut pauses = Pauses::default();
+    let standing = loop {
+        match settle::apply(&work.ctx, &Target::from(intent), &fact).await {
+            Ok(standing) => break standing,
+            Err(error @ StoreError::Impossible(_)) => return Err(error.into()),
+            Err(error @ StoreError::Unavailable(_)) => pauses.wait(&work.ctx, error.into()).await?,
+        }
+    };
     if matches!(&standing, Standing::Succeeded { charge: settled, .. } if *settled == charge.id) {
         tracing::warn!(intent = %intent.key, charge = %charge.id, "a charge that nobody had told us of is settled");
         work.count(|tally| tally.settled += 1);
@@ -160,7 +166,7 @@ async fn bring_back(
         paid_at,
         answer: archive.answer(),
     };
-    if keyed(&ctx.limits, || recovered::recover(&ctx.pool, &new)).await.map_err(StoreError::from)? {
+    if patiently(&ctx, || recovered::recover(&ctx.pool, &new)).await? {
         tracing::warn!(%order, charge = %charge.id, "a lost payment is brought back to its order");
         work.count(|tally| tally.recovered += 1);
         return Ok(());

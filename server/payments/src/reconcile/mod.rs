@@ -38,7 +38,7 @@ use self::{
 use crate::{
     Ctx,
     limits::{JUDGED_AT_ONCE, RECONCILE_FIRST_LOOK_BACK, RECONCILE_READERS, REPORT_ROWS},
-    lists::Stop,
+    lists::{Stop, patiently},
     pool::{StoreError, keyed},
     reading::{self, List, Reading},
 };
@@ -80,7 +80,7 @@ pub async fn run(ctx: &Ctx, request: Request) -> Result<Report, ReconcileError> 
         let reading = reading::claim(&task, List::Reconciliation, false).await?.ok_or(ReconcileError::UnderWay)?;
         let ran = run_on(&task, &request, Some(&reading)).boxed().await;
         // A person's run does not put off that of the clock.
-        reading::end(&task, &reading, Duration::ZERO).await?;
+        reading::end(&task, &reading, Duration::ZERO).await;
         ran
     });
     work.await.unwrap_or(Err(ReconcileError::Store(StoreError::Impossible("end of a reconciliation"))))
@@ -95,7 +95,7 @@ pub async fn run_if_due(ctx: &Ctx, every: Duration) -> Result<Option<Report>, Re
     let work = ctx.detach(async move {
         let Some(reading) = reading::claim(&task, List::Reconciliation, true).await? else { return Ok(None) };
         let ran = run_on(&task, &Request::default(), Some(&reading)).boxed().await;
-        reading::end(&task, &reading, every).await?;
+        reading::end(&task, &reading, every).await;
         ran.map(Some)
     });
     work.await.unwrap_or(Err(ReconcileError::Store(StoreError::Impossible("end of a reconciliation"))))
@@ -111,16 +111,20 @@ async fn run_on(ctx: &Ctx, request: &Request, reading: Option<&Reading>) -> Resu
     };
     let work = Work::new(ctx, reading, request, began);
 
-    let ended = match compare(&work, from, request.until).await {
-        Ok(()) => None,
-        Err(stop) => Some(stop.to_string()),
+    let compared = async {
+        compare(&work, from, request.until).await?;
+        // All up to the beginning of this run has been compared, if nothing before it was left out.
+        let reaches_back = kept.is_none_or(|kept| from <= kept);
+        if let (None, true, Some(reading)) = (request.until, reaches_back, reading) {
+            reading::keep(ctx, reading, None, began).await?;
+        }
+        Ok::<_, Stop>(())
     };
+    let ended = compared.await.err().map(|stop| {
+        tracing::warn!(error = ?stop, "a reconciliation ends early");
+        stop.to_string()
+    });
     work.shared.is_over.store(true, Ordering::Relaxed);
-    // All up to the beginning of this run has been compared, if nothing before it was left out.
-    let reaches_back = kept.is_none_or(|kept| from <= kept);
-    if let (None, None, true, Some(reading)) = (&ended, request.until, reaches_back, reading) {
-        reading::keep(ctx, reading, None, began).await?;
-    }
     Ok(work.report(from, request.until, ended).await?)
 }
 
@@ -232,7 +236,7 @@ impl Work {
             }
             return Ok(());
         }
-        let told = keyed(&self.ctx.limits, || store::tell(&self.ctx.pool, &finding)).await.map_err(StoreError::from)?;
+        let told = patiently(&self.ctx, || store::tell(&self.ctx.pool, &finding)).await?;
         if told {
             tracing::error!(
                 kind = finding.kind.as_str(),

@@ -7,9 +7,8 @@ use futures::FutureExt as _;
 
 use super::{Work, judge, refunds, side_by_side, store};
 use crate::{
-    lists::{Reader, Stop},
+    lists::{Reader, Stop, patiently},
     money::{Currency, Money},
-    pool::{StoreError, keyed},
     provider::{
         ProviderChargeId,
         lists::{ListedCharge, ListedState},
@@ -23,7 +22,7 @@ pub(super) async fn run(work: &Work) -> Result<(), Stop> {
     }
     let ctx = &work.ctx;
     heal_booked(work).await?;
-    let open = keyed(&ctx.limits, || store::list_unchecked(&ctx.pool, work.began)).await.map_err(StoreError::from)?;
+    let open = patiently(ctx, || store::list_unchecked(&ctx.pool, work.began)).await?;
     side_by_side(open.iter().map(|row| look(work, row).boxed()).collect()).await?;
     // What these looks have brought back.
     heal_booked(work).await
@@ -31,7 +30,7 @@ pub(super) async fn run(work: &Work) -> Result<(), Stop> {
 
 async fn heal_booked(work: &Work) -> Result<(), Stop> {
     let ctx = &work.ctx;
-    let healed = keyed(&ctx.limits, || store::heal_booked(&ctx.pool)).await.map_err(StoreError::from)?;
+    let healed = patiently(ctx, || store::heal_booked(&ctx.pool)).await?;
     work.count(|tally| tally.healed += healed);
     Ok(())
 }
@@ -45,9 +44,9 @@ async fn look(work: &Work, row: &store::OpenRow) -> Result<(), Stop> {
     };
     let ctx = &work.ctx;
     let Some(how) = healed else {
-        return Ok(keyed(&ctx.limits, || store::still_open(&ctx.pool, row.id)).await.map_err(StoreError::from)?);
+        return patiently(ctx, || store::still_open(&ctx.pool, row.id)).await;
     };
-    if keyed(&ctx.limits, || store::heal(&ctx.pool, row.id, how)).await.map_err(StoreError::from)? {
+    if patiently(ctx, || store::heal(&ctx.pool, row.id, how)).await? {
         tracing::info!(kind = row.kind, charge = row.charge, refund = row.refund, how, "a discrepancy has healed");
         work.count(|tally| tally.healed += 1);
     }
@@ -87,8 +86,7 @@ async fn look_at_refund(work: &Work, row: &store::OpenRow, refund: &str) -> Resu
     let ctx = &work.ctx;
     let Some(listed) = Reader(ctx).refund(refund).await? else { return Ok(None) };
     let ids = [refund.to_owned()];
-    let ours =
-        keyed(&ctx.limits, || store::list_refunds_by_provider(&ctx.pool, &ids)).await.map_err(StoreError::from)?;
+    let ours = patiently(ctx, || store::list_refunds_by_provider(&ctx.pool, &ids)).await?;
     let agrees = match (row.kind.as_str(), ours.first()) {
         ("refund_only_ours" | "unreadable_refund", _) => true,
         ("refund_only_theirs", Some(_)) => true,

@@ -18,9 +18,9 @@ use super::{
 use crate::{
     intent::State,
     limits::{LIST_PAGE, RECONCILE_ROWS},
-    lists::{Reader, Stop},
+    lists::{Reader, Stop, patiently},
     money::{Currency, Money},
-    pool::{StoreError, keyed},
+    pool::StoreError,
     provider::{
         UnknownReason,
         lists::{Entry, ListPage, ListedRefund, ListedState, Place},
@@ -58,8 +58,7 @@ pub(super) async fn compare(work: &Work, window: Window) -> Result<(), Stop> {
 pub(super) async fn theirs(work: &Work, refunds: &[ListedRefund]) -> Result<(), Stop> {
     let ctx = &work.ctx;
     let ids: Vec<String> = refunds.iter().map(|refund| refund.id.clone()).collect();
-    let rows =
-        keyed(&ctx.limits, || store::list_refunds_by_provider(&ctx.pool, &ids)).await.map_err(StoreError::from)?;
+    let rows = patiently(ctx, || store::list_refunds_by_provider(&ctx.pool, &ids)).await?;
     let mut tally = Tally::default();
     for refund in refunds {
         if refund.state != ListedState::Failed {
@@ -108,7 +107,7 @@ async fn only_theirs(work: &Work, refund: &ListedRefund) -> Result<(), Stop> {
     if refund.state == ListedState::Failed {
         return Ok(());
     }
-    let known = keyed(&ctx.limits, || store::find_refunded(&ctx.pool, charge)).await.map_err(StoreError::from)?;
+    let known = patiently(ctx, || store::find_refunded(&ctx.pool, charge)).await?;
     match known {
         Some(known) if !known.is_under_way => {
             work.tell(Finding {
@@ -128,8 +127,7 @@ async fn ours(work: &Work, window: Window, seen: &HashSet<String>) -> Result<(),
     let (ctx, within) = (&work.ctx, (window.from, window.end()));
     let mut behind = (window.from - time::Duration::SECOND, Uuid::nil());
     loop {
-        let rows =
-            keyed(&ctx.limits, || store::list_refunds(&ctx.pool, within, behind)).await.map_err(StoreError::from)?;
+        let rows = patiently(ctx, || store::list_refunds(&ctx.pool, within, behind)).await?;
         for row in &rows {
             let (Some(State::Succeeded), Some(refund), false) =
                 (State::parse(&row.state), row.provider_refund.as_deref(), row.is_reversed)
