@@ -59,9 +59,11 @@ async fn fault_p9_a_reconciliation_whose_statement_fails_has_one_effect(db: PgPo
             assert_eq!(report.open_total, told, "{code} {place}");
             assert_eq!(house.count("select count(*) from orders where state <> 'paid'").await, 0, "{code} {place}");
         }
+        let due = "drop function strike() cascade; update readings set due_at = now()";
+        house.db.execute(due).await.unwrap();
         strike(&house.db, "update on readings", code).await;
         let _ = missed::run_once(&house.replicas[0].ctx).await;
-        house.db.execute("update readings set due_at = now()").await.unwrap();
+        house.db.execute(due).await.unwrap();
         missed::run_once(&house.replicas[0].ctx).await.unwrap();
     }
     assert_eq!(house.count("select count(*) from readings where owner is not null").await, 0);

@@ -233,3 +233,7 @@ fn refund(body: &[u8], units: Units) -> Option<ListedRefund> {
 fn instant(seconds: i64) -> Option<OffsetDateTime> {
     OffsetDateTime::from_unix_timestamp(seconds).ok()
 }
+
+#[cfg(test)]
+#[path = "lists_tests.rs"]
+mod tests;
