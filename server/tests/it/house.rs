@@ -346,7 +346,7 @@ impl House {
             ),
             (
                 "I13: succeeded intent ⇔ two entries and an event, and as many for one that was reversed",
-                "select count(*) from intents i where i.state = 'succeeded' and ((select count(*) from ledger_entries l where l.intent_id = i.id and l.order_id = i.order_id) <> case when i.reversed_at is null then 2 else 4 end or not exists (select 1 from outbox_events x where x.intent_id = i.id and x.order_id = i.order_id))",
+                "select count(*) from intents i where i.state = 'succeeded' and ((select count(*) from ledger_entries l where l.intent_id = i.id and l.order_id = i.order_id) <> case when i.operation = 'refund' and not exists (select from ledger_entries c where c.charge = i.refunded_charge) then 0 when i.reversed_at is null then 2 else 4 end or not exists (select 1 from outbox_events x where x.intent_id = i.id and x.order_id = i.order_id))",
             ),
         ] {
             let wrong: (i64,) = sqlx::query_as(sql).fetch_one(&self.db).await.unwrap();

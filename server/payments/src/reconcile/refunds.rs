@@ -25,6 +25,7 @@ use crate::{
         UnknownReason,
         lists::{Entry, ListPage, ListedRefund, ListedState, Place},
     },
+    refund::at_provider,
 };
 
 /// Most refunds of a window that are remembered as seen, some MiB; what is beyond is asked for one by one.
@@ -64,12 +65,28 @@ pub(super) async fn theirs(work: &Work, refunds: &[ListedRefund]) -> Result<(), 
         if refund.state != ListedState::Failed {
             tally.refunds_theirs.add(refund.money);
         }
-        match rows.iter().find(|row| row.provider_refund.as_deref() == Some(&refund.id)) {
+        let known = rows.iter().find(|row| row.provider_refund.as_deref() == Some(&refund.id));
+        if known.map(|row| agree(row, refund)).transpose()? == Some(true) {
+            continue;
+        }
+        repair(work, refund).await?;
+        let ids = [refund.id.clone()];
+        let rows = patiently(ctx, || store::list_refunds_by_provider(&ctx.pool, &ids)).await?;
+        match rows.first() {
             Some(row) => both(work, row, refund).await?,
             None => only_theirs(work, refund).await?,
         }
     }
     work.count(|all| all.add(&tally));
+    Ok(())
+}
+
+/// What an event would have done: the refund becomes known, or gets its end. What it cannot mend is told after it.
+async fn repair(work: &Work, refund: &ListedRefund) -> Result<(), Stop> {
+    if let (false, Some(charge)) = (work.dry_run, &refund.charge) {
+        let looked = at_provider::look_at_charge(&work.ctx, charge).await?;
+        tracing::info!(refund = refund.id, ?looked, "the reconciliation looked at the refunds of a charge");
+    }
     Ok(())
 }
 

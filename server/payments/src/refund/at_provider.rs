@@ -17,7 +17,10 @@ use crate::{
         fingerprint::Fingerprint,
     },
     pool::{StoreError, keyed},
-    provider::{DisputesSeen, ProviderPaymentIntentId, ProviderRefund, RefundStatus, RefundsSeen, UnknownReason},
+    provider::{
+        DisputesSeen, ProviderChargeId, ProviderPaymentIntentId, ProviderRefund, RefundStatus, RefundsSeen,
+        UnknownReason,
+    },
 };
 
 /// What a look found.
@@ -66,6 +69,19 @@ pub async fn look(ctx: &Ctx, payment_intent: &ProviderPaymentIntentId) -> Result
         news |= is_news;
     }
     Ok(Looked::Known { news })
+}
+
+/// As [`look`], at the payment intent that this charge belongs to.
+///
+/// # Errors
+/// When the database cannot answer.
+pub(crate) async fn look_at_charge(ctx: &Ctx, charge: &ProviderChargeId) -> Result<Looked, StoreError> {
+    let found = keyed(&ctx.limits, || store::find_payment_intent_of(&ctx.pool, charge)).await?;
+    match found.as_deref().map(ProviderPaymentIntentId::parse) {
+        Some(Ok(payment_intent)) => look(ctx, &payment_intent).await,
+        Some(Err(_)) => Err(StoreError::Impossible("payment intent of a charge")),
+        None => Ok(Looked::NotOurs),
+    }
 }
 
 /// Takes in one refund of the list. Returns whether something moved.

@@ -163,6 +163,16 @@ pub(super) async fn find_order_of(
     .await
 }
 
+/// The payment intent that a charge of ours belongs to: one that paid, or one that a refund of ours gives back.
+pub(super) async fn find_payment_intent_of(
+    pool: &Pool,
+    charge: &ProviderChargeId,
+) -> Result<Option<String>, sqlx::Error> {
+    sqlx::query_scalar!("select provider_payment_intent from intents where charge = $1 limit 1", charge.as_str(),)
+        .fetch_optional(pool)
+        .await
+}
+
 /// A row of a refund.
 pub(super) struct RefundRow {
     order_id: Uuid,

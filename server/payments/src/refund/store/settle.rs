@@ -1,5 +1,6 @@
 //! The writes that move a refund after its reservation, each with everything that changes with it, in one statement. The order's
-//! row is locked before the refund's, as the reserve does it.
+//! row is locked before the refund's, as the reserve does it. A refund is booked where its charge is: a second charge that is told
+//! as a discrepancy, and booked nowhere, is given back in the same silence of the ledger.
 
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -37,13 +38,14 @@ pub(in crate::refund) async fn succeed(
             where i.operation = 'refund' and i.order_id = f.id and i.id = $2
                 and i.finished_at is null and ($3::bigint is null or i.fence = $3)
                 and i.amount_minor = $9 and i.currency = $10
-            returning i.operation, i.order_id, i.id, i.amount_minor, i.currency
+            returning i.operation, i.order_id, i.id, i.amount_minor, i.currency, i.refunded_charge
         ),
         booked as (
             insert into ledger_entries (operation, order_id, intent_id, account, amount_minor, currency, charge)
             select m.operation, m.order_id, m.id, e.account, e.sign * m.amount_minor, m.currency, $4
             from moved m
             cross join (values ('provider_receivable', -1), ('refunds', 1)) as e (account, sign)
+            where exists (select from ledger_entries c where c.charge = m.refunded_charge)
         ),
         told as (
             insert into outbox_events (kind, operation, order_id, intent_id, payload)
@@ -146,6 +148,7 @@ pub(in crate::refund) async fn reverse(
             select m.operation, m.order_id, m.id, e.account, e.sign * m.amount_minor, m.currency, m.provider_refund, true
             from moved m
             cross join (values ('provider_receivable', 1), ('refunds', -1)) as e (account, sign)
+            where exists (select from ledger_entries c where c.charge = m.refunded_charge)
         ),
         told as (
             insert into outbox_events (kind, operation, order_id, intent_id, payload)
@@ -233,6 +236,7 @@ pub(in crate::refund) async fn note_elsewhere(
             from noted n
             cross join (values ('provider_receivable', -1), ('refunds', 1)) as e (account, sign)
             where n.finished_at is not null
+                and exists (select from ledger_entries c where c.charge = n.refunded_charge)
         ),
         told as (
             insert into outbox_events (kind, operation, order_id, intent_id, payload)
