@@ -116,6 +116,21 @@ impl Bench {
         self.client.post(url).bearer_auth(SECRET_KEY).send().await.unwrap().error_for_status().unwrap();
     }
 
+    /// Status and JSON of a form that is posted as the adapter posts it.
+    pub async fn raw(&self, path: &str, key: Option<&str>, params: &[(&str, &str)]) -> (u16, Value) {
+        let mut request = self.client.post(self.at(path)).bearer_auth(SECRET_KEY).form(params);
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        let answer = request.header("stripe-version", "2024-06-20").send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    /// JSON of an address.
+    pub async fn look(&self, path: &str) -> Value {
+        self.client.get(self.at(path)).bearer_auth(SECRET_KEY).send().await.unwrap().json().await.unwrap()
+    }
+
     /// Decides on the bank's page as its form does.
     pub async fn decide(&self, url: &str, decision: &str) {
         let page = self.client.get(url).send().await.unwrap().text().await.unwrap();

@@ -6,6 +6,7 @@
 mod bench;
 mod cancel;
 mod faults;
+mod shapes;
 
 use payments::{
     money::{Currency, Money},

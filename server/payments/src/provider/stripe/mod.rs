@@ -46,9 +46,16 @@ use super::{
     ids::is_id,
     lists::{FindOutcome, ListOutcome, ListPage, ListedCharge, ListedRefund},
 };
+use crate::money::Money;
 
 /// Asks for the charge itself instead of its id, so that one answer tells its amount and its time.
 const EXPAND_CHARGE: (&str, &str) = ("expand[]", "latest_charge");
+
+/// What Stripe's script in the page has to be told of an amount: the number in Stripe's own units, and the lower-case code.
+/// Shown only; `None` where Stripe could not take the amount, so that there is no payment intent of it either.
+pub fn amount_in_page(money: &Money) -> Option<(i64, String)> {
+    Units { exceptions: true }.outgoing(money)
+}
 
 /// A provider that speaks the Stripe API.
 pub struct Stripe {

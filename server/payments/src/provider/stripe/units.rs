@@ -3,7 +3,9 @@
 //! Promise: an amount that cannot be told exactly in the other's units is no amount; nothing is ever rounded. Nearly always
 //! the provider's unit is our minor unit and the number stays as it is. Stripe's documentation of currencies names what
 //! differs: ISK and UGX have no decimals for people but two in its API, and the last digit of three-decimal amounts must
-//! be 0. Never: floating point.
+//! be 0. (HUF and TWD are special in payouts only; MGA, which has fifths on paper, has no decimals there as here.) An amount of
+//! a card payment has twelve digits at most. What it must be at least hangs on the currency that the account is paid out in,
+//! which only Stripe knows: it refuses less with `amount_too_small`. Never: floating point.
 
 use crate::money::{Currency, Money};
 
@@ -26,13 +28,15 @@ enum Ratio {
 
 const HUNDRED: i64 = 100;
 const TEN: i64 = 10;
+/// Twelve digits, in the provider's unit.
+const AMOUNT_MAX: i64 = 999_999_999_999;
 
 impl Units {
     /// The number and the lower-case code to send; `None` where the provider cannot take this amount.
     pub(super) fn outgoing(self, money: &Money) -> Option<(i64, String)> {
         let code = money.currency.code();
         let amount = self.ratio(code, money.currency.exponent()).outgoing(money.minor)?;
-        Some((amount, code.to_ascii_lowercase()))
+        (amount <= AMOUNT_MAX).then(|| (amount, code.to_ascii_lowercase()))
     }
 
     /// The money that the provider's number and code mean; `None` where it is not positive, not whole in our units, or in a
@@ -142,6 +146,47 @@ mod tests {
         }
     }
 
+    /// Stripe's list of currencies without decimals, less the two that have hundredths in its API all the same.
+    #[test]
+    fn b97_every_currency_without_decimals_goes_out_as_it_is() {
+        for code in
+            ["BIF", "CLP", "DJF", "GNF", "JPY", "KMF", "KRW", "MGA", "PYG", "RWF", "VND", "VUV", "XAF", "XOF", "XPF"]
+        {
+            assert_eq!(sent(STRIPE, "500", code), Some(500), "{code}");
+        }
+    }
+
+    #[test]
+    fn b99_every_currency_with_three_decimals_goes_out_in_tens() {
+        for code in ["BHD", "JOD", "KWD", "OMR", "TND"] {
+            assert_eq!(sent(STRIPE, "5.120", code), Some(5_120), "{code}");
+            assert_eq!(sent(STRIPE, "5.124", code), None, "{code}");
+        }
+    }
+
+    /// Whole amounts are asked of them in payouts alone.
+    #[test]
+    fn b101_huf_and_twd_are_charged_to_the_hundredth() {
+        assert_eq!(sent(STRIPE, "10.45", "HUF"), Some(1_045));
+        assert_eq!(sent(STRIPE, "800.45", "TWD"), Some(80_045));
+    }
+
+    /// A euro's cent and a yen are amounts here; whether they are enough, Stripe says.
+    #[test]
+    fn the_least_amount_goes_out_and_more_than_twelve_digits_do_not() {
+        assert_eq!(sent(STRIPE, "0.01", "EUR"), Some(1));
+        assert_eq!(sent(STRIPE, "1", "JPY"), Some(1));
+        for (minor, code, expected) in [
+            (999_999_999_999, "EUR", Some(999_999_999_999)),
+            (1_000_000_000_000, "EUR", None),
+            (9_999_999_999, "ISK", Some(999_999_999_900)),
+            (10_000_000_000, "ISK", None),
+        ] {
+            let money = Money::new(minor, Currency::parse(code).expect("a known code"));
+            assert_eq!(STRIPE.outgoing(&money).map(|(amount, _)| amount), expected, "{code} {minor}");
+        }
+    }
+
     #[test]
     fn b101_hundredths_that_our_unit_cannot_hold_are_no_money() {
         assert_eq!(Ratio::Hundredfold.incoming(500_050), None);
@@ -164,7 +209,8 @@ mod tests {
                     prop_assert_eq!(back, amount);
                     prop_assert_eq!(lower, code.to_ascii_lowercase());
                 } else {
-                    prop_assert!(amount % 10 != 0, "only a last digit may stand in the way");
+                    let in_the_way = amount % 10 != 0 || amount > super::AMOUNT_MAX;
+                    prop_assert!(in_the_way, "only a last digit or the size may stand in the way");
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 mod faults;
 mod properties;
+mod recorded;
 mod requests;
 mod secrets;
 mod table;

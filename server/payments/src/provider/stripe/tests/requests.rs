@@ -8,7 +8,7 @@ use crate::{
     money::{Currency, Money},
     provider::{
         CardSessionOutcome, ConfirmOutcome, CreateOutcome, NewPaymentIntent, NotSentReason, ProbeOutcome, Provider,
-        stripe::{SecretKey, Stripe, StripeConfig, StripeConfigError},
+        stripe::{SecretKey, Stripe, StripeConfig, StripeConfigError, http::STRIPE_VERSION},
     },
 };
 use url::Url;
@@ -96,6 +96,24 @@ async fn a_probe_is_a_look_up_without_a_key() {
     let request = only(&mut scripted);
     assert!(request.starts_with("GET /v1/payment_intents/pi_1?expand%5B%5D=latest_charge HTTP/1.1\r\n"), "{request}");
     assert!(!request.to_ascii_lowercase().contains("idempotency-key"));
+}
+
+/// Without it, whoever uses the dashboard could change what the answers look like.
+#[tokio::test]
+async fn every_call_names_the_version_whose_answers_we_can_read() {
+    let answers = (0..5).map(|_| Script::Answer(answer(200, &payment_intent("processing")))).collect();
+    let mut scripted = Scripted::start(answers).await;
+    let stripe = scripted.stripe();
+    let _ = stripe.create_payment_intent(&new_payment_intent()).await;
+    let _ = stripe.confirm(&confirm_request(&stripe)).await;
+    let _ = stripe.probe(&payment_intent_id()).await;
+    let _ = stripe.cancel(&payment_intent_id()).await;
+    let _ = stripe.card_session("cs_1").await;
+    let received = scripted.received();
+    assert_eq!(received.len(), 5);
+    for request in received {
+        assert!(has_header(&request, &format!("stripe-version: {STRIPE_VERSION}")), "{request}");
+    }
 }
 
 #[tokio::test]
