@@ -70,8 +70,84 @@ check('a card that the browser sends, with the publishable key', async () => {
   assert.equal((await pay(randomUUID(), method.id)).status, 'succeeded');
 });
 
+check('every card that pays, by its token', async () => {
+  for (const token of [
+    'visa', 'us', 'visa_debit', 'mastercard', 'mastercard_debit', 'mastercard_prepaid', 'amex', 'discover', 'diners', 'jcb',
+    'unionpay', 'de', 'fr', 'jp', 'threeDSecureOptional', 'pendingRefund', 'refundFail', 'createDispute',
+    'createDisputeProductNotReceived',
+  ]) {
+    const order = randomUUID();
+    const { status, latest_charge: charge } = await pay(order, `pm_card_${token}`);
+    assert.equal(status, 'succeeded', token);
+    assert.deepEqual((await charges(order)).map((made) => made.id), [charge], token);
+  }
+});
+
+const fromNumber = async (number) => {
+  const card = { number, exp_month: 12, exp_year: 2040, cvc: /^3[47]/.test(number) ? '1234' : '123' };
+  return (await client('pk_test_payonce').paymentMethods.create({ type: 'card', card })).id;
+};
+
+check('every card that pays, by its number', async () => {
+  for (const [number, brand] of [
+    ['4242424242424242', 'visa'], ['4000056655665556', 'visa'], ['5555555555554444', 'mastercard'],
+    ['2223003122003222', 'mastercard'], ['5200828282828210', 'mastercard'], ['5105105105105100', 'mastercard'],
+    ['378282246310005', 'amex'], ['371449635398431', 'amex'], ['6011111111111117', 'discover'],
+    ['3056930009020004', 'diners'], ['36227206271667', 'diners'], ['3566002020360505', 'jcb'],
+    ['6200000000000005', 'unionpay'], ['4000002760000016', 'visa'], ['4000002500000003', 'visa'],
+    ['4000003920000003', 'visa'], ['4000000000003055', 'visa'],
+  ]) {
+    const paid = await pay(randomUUID(), await fromNumber(number));
+    const { brand: told, last4 } = (await stripe.charges.retrieve(paid.latest_charge)).payment_method_details.card;
+    assert.deepEqual([paid.status, told, last4], ['succeeded', brand, number.slice(-4)], number);
+  }
+});
+
+check('every card that is declined, by its number', async () => {
+  for (const [number, code, decline] of [
+    ['4000000000000002', 'card_declined', 'generic_decline'],
+    ['4000000000009995', 'card_declined', 'insufficient_funds'],
+    ['4000000000009987', 'card_declined', 'lost_card'],
+    ['4000000000009979', 'card_declined', 'stolen_card'],
+    ['4000000000000069', 'expired_card', undefined],
+    ['4000000000000127', 'incorrect_cvc', undefined],
+    ['4000000000000119', 'processing_error', undefined],
+    ['4000000000006975', 'card_declined', 'card_velocity_exceeded'],
+    ['4000000000000341', 'card_declined', 'generic_decline'],
+    ['4100000000000019', 'card_declined', 'fraudulent'],
+  ]) {
+    const order = randomUUID();
+    const { id } = await create(order);
+    const error = await failure(stripe.paymentIntents.confirm(id, { payment_method: await fromNumber(number) }));
+    assert.ok(error instanceof Stripe.errors.StripeCardError, number);
+    assert.deepEqual([error.statusCode, error.code, error.decline_code || undefined], [402, code, decline], number);
+    assert.deepEqual(await charges(order), [], number);
+  }
+});
+
+check('a card that no card has is refused with its field', async () => {
+  for (const [card, code, param] of [
+    [{ number: '4242424242424241' }, 'incorrect_number', 'number'],
+    [{ exp_month: 13 }, 'invalid_expiry_month', 'exp_month'],
+    [{ exp_year: 2001 }, 'invalid_expiry_year', 'exp_year'],
+    [{ cvc: '12' }, 'invalid_cvc', 'cvc'],
+  ]) {
+    const whole = { number: '4242424242424242', exp_month: 12, exp_year: 2040, cvc: '123', ...card };
+    const error = await failure(client('pk_test_payonce').paymentMethods.create({ type: 'card', card: whole }));
+    assert.ok(error instanceof Stripe.errors.StripeCardError, code);
+    assert.deepEqual([error.statusCode, error.code], [402, code]);
+    assert.ok(error.param.includes(param), `${error.param} is not ${param}`);
+  }
+});
+
 for (const [token, code, decline] of [
   ['pm_card_visa_chargeDeclined', 'card_declined', 'generic_decline'],
+  ['pm_card_chargeDeclined', 'card_declined', 'generic_decline'],
+  ['pm_card_chargeCustomerFail', 'card_declined', 'generic_decline'],
+  ['pm_card_chargeDeclinedInsufficientFunds', 'card_declined', 'insufficient_funds'],
+  ['pm_card_chargeDeclinedLostCard', 'card_declined', 'lost_card'],
+  ['pm_card_chargeDeclinedStolenCard', 'card_declined', 'stolen_card'],
+  ['pm_card_chargeDeclinedVelocityLimitExceeded', 'card_declined', 'card_velocity_exceeded'],
   ['pm_card_visa_chargeDeclinedInsufficientFunds', 'card_declined', 'insufficient_funds'],
   ['pm_card_visa_chargeDeclinedLostCard', 'card_declined', 'lost_card'],
   ['pm_card_visa_chargeDeclinedStolenCard', 'card_declined', 'stolen_card'],
@@ -121,6 +197,51 @@ check('the bank refuses', async () => {
   assert.deepEqual(await decide(asked, 'refuse'), [303, `${back}?payment_intent=${id}&redirect_status=failed`]);
   const now = await stripe.paymentIntents.retrieve(id);
   assert.deepEqual([now.status, now.last_payment_error.code], ['requires_payment_method', 'payment_intent_authentication_failure']);
+});
+
+check('every card that the bank asks for', async () => {
+  for (const [token, code, decline] of [
+    ['authenticationRequiredOnSetup'],
+    ['authenticationRequiredSetupForOffSession'],
+    ['authenticationRequired'],
+    ['threeDSecure2Required'],
+    ['threeDSecureRequired'],
+    ['threeDSecureRequiredChargeDeclined', 'card_declined', 'generic_decline'],
+    ['authenticationRequiredChargeDeclinedInsufficientFunds', 'card_declined', 'insufficient_funds'],
+  ]) {
+    const order = randomUUID();
+    const { id } = await create(order);
+    const asked = await stripe.paymentIntents.confirm(id, { payment_method: `pm_card_${token}`, return_url: 'https://shop.example/' });
+    assert.equal(asked.status, 'requires_action', token);
+    assert.deepEqual(await charges(order), [], token);
+    await decide(asked, 'approve');
+    const now = await stripe.paymentIntents.retrieve(id);
+    if (code === undefined) {
+      assert.deepEqual([now.status, (await charges(order)).length], ['succeeded', 1], token);
+    } else {
+      const { code: told, decline_code: why } = now.last_payment_error;
+      assert.deepEqual([now.status, told, why], ['requires_payment_method', code, decline], token);
+      assert.deepEqual(await charges(order), [], token);
+    }
+  }
+});
+
+check('a bank step can be cancelled, and then nobody approves it', async () => {
+  const order = randomUUID();
+  const { id } = await create(order);
+  const asked = await stripe.paymentIntents.confirm(id, { payment_method: 'pm_card_authenticationRequired', return_url: 'https://shop.example/' });
+  assert.equal((await stripe.paymentIntents.cancel(id)).status, 'canceled');
+  // The bank's page only says that there is nothing to decide any more.
+  assert.equal((await decide(asked, 'approve'))[1], null);
+  assert.equal((await stripe.paymentIntents.retrieve(id)).status, 'canceled');
+  assert.deepEqual(await charges(order), []);
+});
+
+check('what was charged is not cancelled', async () => {
+  const { id } = await pay(randomUUID());
+  const error = await failure(stripe.paymentIntents.cancel(id));
+  assert.ok(error instanceof Stripe.errors.StripeInvalidRequestError);
+  assert.deepEqual([error.code, error.payment_intent.status], ['payment_intent_unexpected_state', 'succeeded']);
 });
 
 check('cancel, once', async () => {
@@ -197,6 +318,45 @@ check('an idempotency key replays, and refuses other parameters', async () => {
   assert.equal(error.statusCode, 400);
 });
 
+check('payment intents and refunds, page after page to their end', async () => {
+  const made = [];
+  for (let n = 0; n < 5; n += 1) {
+    made.push((await pay(randomUUID())).id);
+  }
+  const first = await stripe.paymentIntents.retrieve(made[0]);
+  const seen = [];
+  for await (const intent of stripe.paymentIntents.list({ created: { gte: first.created }, limit: 2 })) {
+    seen.push(intent.id);
+  }
+  assert.equal(new Set(seen).size, seen.length);
+  assert.deepEqual(seen.filter((id) => made.includes(id)), made.toReversed());
+  for (let n = 0; n < 5; n += 1) {
+    await stripe.refunds.create({ payment_intent: made[0], amount: 100 + n });
+  }
+  const refunds = await stripe.refunds.list({ payment_intent: made[0], limit: 2 }).autoPagingToArray({ limit: 100 });
+  assert.deepEqual(refunds.map((refund) => refund.amount), [104, 103, 102, 101, 100]);
+});
+
+check('confirm, cancel and refund are replayed under their keys, and refuse other parameters', async () => {
+  const order = randomUUID();
+  const { id } = await create(order);
+  const [paying, refunding, cancelling] = [randomUUID(), randomUUID(), randomUUID()];
+  const confirm = (payment_method) => stripe.paymentIntents.confirm(id, { payment_method }, { idempotencyKey: paying });
+  const first = await confirm('pm_card_visa');
+  const again = await confirm('pm_card_visa');
+  assert.deepEqual([again.latest_charge, again.lastResponse.headers['idempotent-replayed']], [first.latest_charge, 'true']);
+  assert.ok((await failure(confirm('pm_card_mastercard'))) instanceof Stripe.errors.StripeIdempotencyError);
+  const refund = (amount) => stripe.refunds.create({ payment_intent: id, amount }, { idempotencyKey: refunding });
+  assert.equal((await refund(1000)).id, (await refund(1000)).id);
+  assert.ok((await failure(refund(1001))) instanceof Stripe.errors.StripeIdempotencyError);
+  const other = await create(randomUUID());
+  const cancel = (intent) => stripe.paymentIntents.cancel(intent, {}, { idempotencyKey: cancelling });
+  assert.equal((await cancel(other.id)).canceled_at, (await cancel(other.id)).canceled_at);
+  assert.ok((await failure(cancel(id))) instanceof Stripe.errors.StripeIdempotencyError);
+  const [charge] = await charges(order);
+  assert.deepEqual([(await charges(order)).length, charge.refunded], [1, 1000]);
+});
+
 check('a decline is replayed too', async () => {
   const { id } = await create(randomUUID());
   const idempotencyKey = randomUUID();
@@ -254,6 +414,29 @@ check('events tell what happened', async () => {
     }
   }
   assert.deepEqual(kinds, ['payment_intent.succeeded', 'payment_intent.created']);
+});
+
+check('every change of a payment has its event, in its order', async () => {
+  const order = randomUUID();
+  const { id } = await create(order);
+  await failure(stripe.paymentIntents.confirm(id, { payment_method: 'pm_card_chargeDeclined' }));
+  const { latest_charge: charge } = await stripe.paymentIntents.confirm(id, { payment_method: 'pm_card_visa' });
+  await stripe.refunds.create({ charge, amount: 100 });
+  const ours = [];
+  for await (const event of stripe.events.list({ limit: 10 })) {
+    const { id: of, payment_intent: intent } = event.data.object;
+    if (of === id || intent === id) {
+      assert.deepEqual([event.object, event.api_version], ['event', Stripe.API_VERSION]);
+      ours.push(event.type);
+    }
+    if (event.type === 'payment_intent.created' && of === id) {
+      break;
+    }
+  }
+  for (const type of ['payment_intent.created', 'payment_intent.payment_failed', 'charge.failed', 'payment_intent.succeeded', 'charge.succeeded', 'charge.refunded', 'refund.created']) {
+    assert.ok(ours.includes(type), `${type} is not in ${ours}`);
+  }
+  assert.ok(ours.indexOf('payment_intent.succeeded') < ours.indexOf('payment_intent.payment_failed'), String(ours));
 });
 
 check('a delivered event is verified, and a spoilt one is not', async () => {

@@ -115,6 +115,87 @@ def _():
     same(pay(method.id).status, "succeeded")
 
 
+def from_number(number):
+    card = {"number": number, "exp_month": 12, "exp_year": 2040, "cvc": "1234" if number[:2] in ("34", "37") else "123"}
+    return client("pk_test_payonce").payment_methods.create({"type": "card", "card": card}).id
+
+
+@check("every card that pays, by its token")
+def _():
+    for token in [
+        *["visa", "us", "visa_debit", "mastercard", "mastercard_debit", "mastercard_prepaid", "amex", "discover", "diners"],
+        *["jcb", "unionpay", "de", "fr", "jp", "threeDSecureOptional", "pendingRefund", "refundFail", "createDispute"],
+        "createDisputeProductNotReceived",
+    ]:
+        order = new()
+        paid = confirm(create(order).id, f"pm_card_{token}")
+        same(paid.status, "succeeded")
+        same([made["id"] for made in charges(order)], [paid.latest_charge])
+
+
+@check("every card that pays, by its number")
+def _():
+    for number, brand in [
+        ("4242424242424242", "visa"),
+        ("4000056655665556", "visa"),
+        ("5555555555554444", "mastercard"),
+        ("2223003122003222", "mastercard"),
+        ("5200828282828210", "mastercard"),
+        ("5105105105105100", "mastercard"),
+        ("378282246310005", "amex"),
+        ("371449635398431", "amex"),
+        ("6011111111111117", "discover"),
+        ("3056930009020004", "diners"),
+        ("36227206271667", "diners"),
+        ("3566002020360505", "jcb"),
+        ("6200000000000005", "unionpay"),
+        ("4000002760000016", "visa"),
+        ("4000002500000003", "visa"),
+        ("4000003920000003", "visa"),
+        ("4000000000003055", "visa"),
+    ]:
+        paid = pay(from_number(number))
+        card = API.charges.retrieve(paid.latest_charge).payment_method_details.card
+        same([paid.status, card.brand, card.last4], ["succeeded", brand, number[-4:]])
+
+
+@check("every card that is declined, by its number")
+def _():
+    for number, code, decline in [
+        ("4000000000000002", "card_declined", "generic_decline"),
+        ("4000000000009995", "card_declined", "insufficient_funds"),
+        ("4000000000009987", "card_declined", "lost_card"),
+        ("4000000000009979", "card_declined", "stolen_card"),
+        ("4000000000000069", "expired_card", None),
+        ("4000000000000127", "incorrect_cvc", None),
+        ("4000000000000119", "processing_error", None),
+        ("4000000000006975", "card_declined", "card_velocity_exceeded"),
+        ("4000000000000341", "card_declined", "generic_decline"),
+        ("4100000000000019", "card_declined", "fraudulent"),
+    ]:
+        order = new()
+        intent = create(order).id
+        method = from_number(number)
+        error = failure(stripe.CardError, lambda: confirm(intent, method))
+        same([error.http_status, error.code, error.error.decline_code], [402, code, decline])
+        same(charges(order), [])
+
+
+@check("a card that no card has is refused with its field")
+def _():
+    for wrong, code, param in [
+        ({"number": "4242424242424241"}, "incorrect_number", "number"),
+        ({"exp_month": 13}, "invalid_expiry_month", "exp_month"),
+        ({"exp_year": 2001}, "invalid_expiry_year", "exp_year"),
+        ({"cvc": "12"}, "invalid_cvc", "cvc"),
+    ]:
+        card = {"number": "4242424242424242", "exp_month": 12, "exp_year": 2040, "cvc": "123", **wrong}
+        make = client("pk_test_payonce").payment_methods.create
+        error = failure(stripe.CardError, lambda: make({"type": "card", "card": card}))
+        same([error.http_status, error.code], [402, code])
+        assert param in error.param, error.param
+
+
 def declined(token, code, decline):
     @check(f"declined: {token}")
     def _():
@@ -129,6 +210,12 @@ def declined(token, code, decline):
 
 
 declined("pm_card_visa_chargeDeclined", "card_declined", "generic_decline")
+declined("pm_card_chargeDeclined", "card_declined", "generic_decline")
+declined("pm_card_chargeCustomerFail", "card_declined", "generic_decline")
+declined("pm_card_chargeDeclinedInsufficientFunds", "card_declined", "insufficient_funds")
+declined("pm_card_chargeDeclinedLostCard", "card_declined", "lost_card")
+declined("pm_card_chargeDeclinedStolenCard", "card_declined", "stolen_card")
+declined("pm_card_chargeDeclinedVelocityLimitExceeded", "card_declined", "card_velocity_exceeded")
 declined("pm_card_visa_chargeDeclinedInsufficientFunds", "card_declined", "insufficient_funds")
 declined("pm_card_visa_chargeDeclinedLostCard", "card_declined", "lost_card")
 declined("pm_card_visa_chargeDeclinedStolenCard", "card_declined", "stolen_card")
@@ -165,6 +252,50 @@ def _():
     same(decide(asked, "refuse"), (303, f"{BACK}?payment_intent={intent}&redirect_status=failed"))
     now = API.payment_intents.retrieve(intent)
     same([now.status, now.last_payment_error.code], ["requires_payment_method", "payment_intent_authentication_failure"])
+
+
+@check("every card that the bank asks for")
+def _():
+    for token, error in [
+        ("authenticationRequiredOnSetup", None),
+        ("authenticationRequiredSetupForOffSession", None),
+        ("authenticationRequired", None),
+        ("threeDSecure2Required", None),
+        ("threeDSecureRequired", None),
+        ("threeDSecureRequiredChargeDeclined", ["card_declined", "generic_decline"]),
+        ("authenticationRequiredChargeDeclinedInsufficientFunds", ["card_declined", "insufficient_funds"]),
+    ]:
+        order = new()
+        intent = create(order).id
+        asked = confirm(intent, f"pm_card_{token}", return_url=BACK)
+        same([asked.status, charges(order)], ["requires_action", []])
+        decide(asked, "approve")
+        now = API.payment_intents.retrieve(intent)
+        if error is None:
+            same([now.status, len(charges(order))], ["succeeded", 1])
+        else:
+            same(now.status, "requires_payment_method")
+            same([now.last_payment_error.code, now.last_payment_error.decline_code], error)
+            same(charges(order), [])
+
+
+@check("a bank step can be cancelled, and then nobody approves it")
+def _():
+    order = new()
+    intent = create(order).id
+    asked = confirm(intent, "pm_card_authenticationRequired", return_url=BACK)
+    same(API.payment_intents.cancel(intent).status, "canceled")
+    # The bank's page only says that there is nothing to decide any more.
+    failure(AssertionError, lambda: decide(asked, "approve"))
+    same(API.payment_intents.retrieve(intent).status, "canceled")
+    same(charges(order), [])
+
+
+@check("what was charged is not cancelled")
+def _():
+    intent = pay().id
+    error = failure(stripe.InvalidRequestError, lambda: API.payment_intents.cancel(intent))
+    same([error.code, error.error.payment_intent.status], ["payment_intent_unexpected_state", "succeeded"])
 
 
 @check("cancel, once")
@@ -240,6 +371,45 @@ def _():
     same(error.http_status, 400)
 
 
+@check("payment intents and refunds, page after page to their end")
+def _():
+    made = [pay().id for _ in range(5)]
+    first = API.payment_intents.retrieve(made[0])
+    pages = API.payment_intents.list({"created": {"gte": first.created}, "limit": 2})
+    seen = [intent.id for intent in pages.auto_paging_iter()]
+    same(len(set(seen)), len(seen))
+    same([intent for intent in seen if intent in made], made[::-1])
+    for n in range(5):
+        API.refunds.create({"payment_intent": made[0], "amount": 100 + n})
+    refunds = API.refunds.list({"payment_intent": made[0], "limit": 2}).auto_paging_iter()
+    same([refund.amount for refund in refunds], [104, 103, 102, 101, 100])
+
+
+@check("confirm, cancel and refund are replayed under their keys, and refuse other parameters")
+def _():
+    order = new()
+    intent = create(order).id
+    paying, refunding, cancelling = ({"idempotency_key": new()} for _ in range(3))
+    first, again = [confirm(intent, options=paying) for _ in range(2)]
+    same(again.latest_charge, first.latest_charge)
+    same(again.last_response.headers["idempotent-replayed"], "true")
+    failure(stripe.IdempotencyError, lambda: confirm(intent, "pm_card_mastercard", options=paying))
+
+    def refund(amount):
+        return API.refunds.create({"payment_intent": intent, "amount": amount}, refunding)
+
+    same(refund(1000).id, refund(1000).id)
+    failure(stripe.IdempotencyError, lambda: refund(1001))
+    other = create(new()).id
+
+    def cancel(which):
+        return API.payment_intents.cancel(which, {}, cancelling)
+
+    same(cancel(other).canceled_at, cancel(other).canceled_at)
+    failure(stripe.IdempotencyError, lambda: cancel(intent))
+    same([(made["amount"], made["refunded"]) for made in charges(order)], [(4990, 1000)])
+
+
 @check("a decline is replayed too")
 def _():
     intent, options = create(new()).id, {"idempotency_key": new()}
@@ -289,6 +459,28 @@ def _():
         if len(kinds) == 2:
             break
     same(kinds, ["payment_intent.succeeded", "payment_intent.created"])
+
+
+@check("every change of a payment has its event, in its order")
+def _():
+    intent = create(new()).id
+    failure(stripe.CardError, lambda: confirm(intent, "pm_card_chargeDeclined"))
+    charge = confirm(intent).latest_charge
+    API.refunds.create({"charge": charge, "amount": 100})
+    ours = []
+    for event in API.events.list({"limit": 10}).auto_paging_iter():
+        about = event.data.object.to_dict()
+        if intent in (about["id"], about.get("payment_intent")):
+            same([event.object, event.api_version], ["event", stripe.api_version])
+            ours.append(event.type)
+        if event.type == "payment_intent.created" and about["id"] == intent:
+            break
+    for kind in [
+        *["payment_intent.created", "payment_intent.payment_failed", "charge.failed", "payment_intent.succeeded"],
+        *["charge.succeeded", "charge.refunded", "refund.created"],
+    ]:
+        assert kind in ours, f"{kind} is not in {ours}"
+    assert ours.index("payment_intent.succeeded") < ours.index("payment_intent.payment_failed"), ours
 
 
 class Hook(http.server.BaseHTTPRequestHandler):
