@@ -19,6 +19,7 @@ use crate::routes::Done;
 use crate::state::{Change, Put, State};
 
 const CREATE_PARAMS: &[&str] = &[
+    "payment_method_types",
     "allowed_payment_method_types",
     "amount",
     "automatic_payment_methods",
@@ -28,11 +29,14 @@ const CREATE_PARAMS: &[&str] = &[
     "description",
     "expand",
     "metadata",
-    "payment_method_types",
     "receipt_email",
     "statement_descriptor",
     "statement_descriptor_suffix",
 ];
+/// The same without the first, which the newer versions have given another name.
+const NEW_CREATE_PARAMS: &[&str] = CREATE_PARAMS.split_at(1).1;
+/// The first version that does not know it any more.
+const TYPES_RENAMED_IN: &str = "2026-09-30";
 const CONFIRM_PARAMS: &[&str] =
     &["expand", "off_session", "payment_method", "receipt_email", "return_url", "use_stripe_sdk"];
 const CANCEL_PARAMS: &[&str] = &["cancellation_reason", "expand"];
@@ -42,7 +46,7 @@ const MAX_DESCRIPTION_CHARS: usize = 1000;
 
 pub fn create(change: &mut Change<'_>, call: &Call) -> Result<Done, Refusal> {
     let params = &call.params;
-    params.only(CREATE_PARAMS)?;
+    params.only(if knows_types_by_their_old_name(&call.version) { CREATE_PARAMS } else { NEW_CREATE_PARAMS })?;
     params.required("amount")?;
     let currency = money::currency(params.required("currency")?)?;
     let amount = params.integer("amount")?.unwrap_or(0);
@@ -206,6 +210,11 @@ fn find_or_make_method(change: &mut Change<'_>, id: &str, now: i64) -> Result<Me
     };
     change.put(Put::Method(method.clone()));
     Ok(method)
+}
+
+/// Versions begin with their date, so that their order is that of their texts.
+fn knows_types_by_their_old_name(version: &str) -> bool {
+    version < TYPES_RENAMED_IN
 }
 
 fn automatic_only(params: &Params) -> Result<(), Refusal> {

@@ -149,7 +149,8 @@ fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// The version that a call names, if it is the name of one; which shapes it stands for makes no difference here.
+/// The version that a call names, if it is the name of one. It makes one difference here: how the kinds of payment methods of a
+/// new payment intent are called.
 fn version(headers: &HeaderMap) -> Result<String, Refusal> {
     let Some(given) = headers.get(VERSION_HEADER) else { return Ok(API_VERSION.to_owned()) };
     let given = given.to_str().unwrap_or_default();

@@ -27,6 +27,26 @@ async fn calls_need_the_right_key() {
     sandbox.end().await;
 }
 
+/// A shop that pins a newer version has to name the kinds of payment methods anew; nothing else would tell it here.
+#[tokio::test]
+async fn the_kinds_of_payment_methods_have_another_name_in_newer_versions() {
+    let sandbox = start("versions").await;
+    let create = async |version: &str, name: &str| {
+        let form = [("amount", "4990"), ("currency", "eur"), (name, "card")];
+        let request = sandbox.posting("/v1/payment_intents", &format!("{version} {name}"), &form);
+        Got::from(request.header("stripe-version", version).send().await.unwrap()).await
+    };
+    let (old, new) = ("payment_method_types[]", "allowed_payment_method_types[]");
+    for version in ["2024-06-20", "2026-03-25.dahlia"] {
+        assert_eq!(create(version, old).await.status, 200, "{version}");
+    }
+    for version in ["2026-09-30.endive", "2026-10-28.endive"] {
+        assert_eq!(create(version, old).await.error("code"), (400, "parameter_unknown".into()), "{version}");
+        assert_eq!(create(version, new).await.status, 200, "{version}");
+    }
+    sandbox.end().await;
+}
+
 #[tokio::test]
 async fn unknown_addresses_and_odd_bodies_get_the_error_shape() {
     let sandbox = start("unknown").await;
