@@ -85,6 +85,19 @@ pub struct ProviderDto {
     /// For plain forms: POST, answers 303 back to this shop's review page.
     pub hosted_cards_url: String,
     pub publishable_key: String,
+    /// Set where the provider's own script shows the card fields: then neither of the addresses above is used.
+    pub element: Option<ElementDto>,
+}
+
+/// What the provider's script needs to show its card fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ElementDto {
+    /// The script, which has to come from the provider itself.
+    pub script_url: String,
+    /// What is to be paid, in the provider's units; only ever shown. The payment intent says what is charged.
+    pub amount: i64,
+    /// The currency as the provider writes it, e.g. `eur`.
+    pub currency: String,
 }
 
 /// Everything the checkout page needs.

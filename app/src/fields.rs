@@ -5,12 +5,14 @@
 
 mod card;
 mod contact;
+mod element;
 mod expiry;
 #[cfg(test)]
 mod tests;
 
 pub use card::{Brand, CardNumber, card_number, group, security_code};
 pub use contact::{cardholder, email};
+pub use element::{Contact, check_contact, element_fault};
 pub use expiry::{Expiry, Month, expiry};
 
 /// A field of the card form.

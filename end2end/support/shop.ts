@@ -18,7 +18,7 @@ export class Shop {
   readonly #settings: Record<string, string>
   #running: Running | undefined
 
-  private constructor(port: number, sandboxPort: number) {
+  private constructor(port: number, sandboxPort: number, settings: Record<string, string>) {
     this.url = `http://127.0.0.1:${port}`
     this.sandbox = new Sandbox(`http://127.0.0.1:${sandboxPort}`)
     this.#dataDir = temporaryFolder()
@@ -27,11 +27,13 @@ export class Shop {
       PAYONCE_ADDR: `127.0.0.1:${port}`,
       PAYONCE_SANDBOX_ADDR: `127.0.0.1:${sandboxPort}`,
       PAYONCE_SITE_ROOT: siteRoot,
+      ...settings,
     }
   }
 
-  static async start(): Promise<Shop> {
-    const shop = new Shop(await freePort(), await freePort())
+  /** `settings` are added to what every shop has. */
+  static async start(settings: Record<string, string> = {}): Promise<Shop> {
+    const shop = new Shop(await freePort(), await freePort(), settings)
     await shop.#launch()
     return shop
   }

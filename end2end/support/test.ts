@@ -20,15 +20,19 @@ interface TestFixtures {
 }
 
 interface WorkerFixtures {
+  /** Settings of the shop, besides those that every shop has. */
+  shopSettings: Record<string, string>
   shop: Shop
 }
 
 export const test = base.extend<TestFixtures, WorkerFixtures>({
   breaksScripts: [false, { option: true }],
 
+  shopSettings: [{}, { option: true, scope: 'worker' }],
+
   shop: [
-    async ({}, use) => {
-      const shop = await Shop.start()
+    async ({ shopSettings }, use) => {
+      const shop = await Shop.start(shopSettings)
       await use(shop)
       await shop.stop()
     },

@@ -310,6 +310,7 @@ fn site(settings: &Settings, provider: &ProviderRun) -> Site {
             .or_else(|| provider.browsers.clone())
             .unwrap_or_else(|| ProviderAddress::Fixed(provider.url.clone())),
         publishable_key: settings.provider_publishable_key.clone(),
+        card_fields: settings.card_fields,
         storefront: Storefront {
             name: settings.shop_name.clone(),
             sandbox: matches!(settings.provider, Provider::Sandbox),

@@ -3,6 +3,7 @@
 //! It reports every problem at once, calls an unknown `PAYONCE_*` variable an error and suggests the one that was meant,
 //! and never shows a secret: neither in an error nor in `Debug`.
 
+mod stripe;
 mod values;
 
 use std::{
@@ -18,10 +19,13 @@ use clap::{Parser, Subcommand};
 use url::Url;
 
 use self::values::{
-    address, connections, hours, log_filter, milliseconds, minutes, number, postgres_url, publishable_key, web_url,
-    webhook_secrets,
+    address, card_fields, connections, hours, log_filter, milliseconds, minutes, number, postgres_url, publishable_key,
+    web_url, webhook_secrets,
 };
-use crate::guard::{GuardOptions, proxies::Proxies, rate::Rate};
+use crate::{
+    guard::{GuardOptions, proxies::Proxies, rate::Rate},
+    shop::CardFields,
+};
 
 /// A checkout that charges exactly once.
 #[derive(Clone, Debug, Parser)]
@@ -78,6 +82,8 @@ pub struct Settings {
     pub webhook_secrets: Vec<Secret>,
     /// `PAYONCE_PROVIDER_PUBLISHABLE_KEY`.
     pub provider_publishable_key: String,
+    /// `PAYONCE_CARD_FIELDS`: who shows the fields for the card; unset, whose API it is decides.
+    pub card_fields: CardFields,
     /// `PAYONCE_PUBLIC_URL`: the shop's own address, for links that come back to it.
     pub public_url: Option<Url>,
     /// `PAYONCE_SITE_ROOT`: the built files for the browser.
@@ -170,12 +176,19 @@ impl Settings {
 
     fn from_variables(cli: &Cli, all: impl Iterator<Item = (String, String)>) -> Result<Self, Problems> {
         let mut reader = Reader::new(all);
+        let provider = reader.optional("PAYONCE_PROVIDER_URL", web_url).map_or(Provider::Sandbox, Provider::Url);
+        let card_fields = reader.optional("PAYONCE_CARD_FIELDS", card_fields);
         let settings = Self {
             addr: reader.parsed("PAYONCE_ADDR", address),
             sandbox_addr: reader.parsed("PAYONCE_SANDBOX_ADDR", address),
             data_dir: PathBuf::from(reader.text("PAYONCE_DATA_DIR")),
             database: reader.optional("DATABASE_URL", postgres_url).map_or(Database::Embedded, Database::Url),
-            provider: reader.optional("PAYONCE_PROVIDER_URL", web_url).map_or(Provider::Sandbox, Provider::Url),
+            card_fields: card_fields.unwrap_or(if provider.is_stripe() {
+                CardFields::Element
+            } else {
+                CardFields::Own
+            }),
+            provider,
             provider_public_url: reader.optional("PAYONCE_PROVIDER_PUBLIC_URL", web_url),
             provider_secret_key: Secret(reader.text("PAYONCE_PROVIDER_SECRET_KEY")),
             webhook_secrets: reader.optional("PAYONCE_WEBHOOK_SECRETS", webhook_secrets).unwrap_or_default(),
@@ -199,7 +212,7 @@ impl Settings {
             log: reader.parsed("PAYONCE_LOG", log_filter),
             until_stdin_closes: cli.until_stdin_closes,
         };
-        reader.check_real_provider(&settings.provider);
+        reader.problems.extend(stripe::problems(&settings, |name| reader.variables.contains_key(name)));
         reader.check_distinct_addresses(&settings);
         reader.check_lease(&settings);
         if reader.problems.is_empty() { Ok(settings) } else { Err(Problems(reader.problems)) }
@@ -246,6 +259,11 @@ const SETTINGS: &[Setting] = &[
         "`whsec_…`, with which the provider signs its events; two while they are rotated",
     ),
     setting("PAYONCE_PROVIDER_PUBLISHABLE_KEY", "pk_test_payonce", "the provider's publishable key"),
+    setting(
+        "PAYONCE_CARD_FIELDS",
+        "",
+        "who shows the card fields: `element` is Stripe's script, `own` this shop; unset: by the provider",
+    ),
     setting("PAYONCE_PROVIDER_TIMEOUT_MS", "10000", "how long one call to the provider may take"),
     setting("PAYONCE_PAY_WAIT_MS", "10000", "how long a repeated Pay waits for the first one's outcome"),
     setting("PAYONCE_LEASE_MS", "20000", "after which another server finishes a payment whose server is gone"),
@@ -336,17 +354,6 @@ impl Reader {
         let address =
             Rate { per_second: some("PAYONCE_ADDRESS_RATE_PER_SECOND"), burst: some("PAYONCE_ADDRESS_BURST") };
         GuardOptions { api_key, address, proxies: self.parsed("PAYONCE_TRUSTED_PROXIES", str::parse::<Proxies>) }
-    }
-
-    /// The default keys are the sandbox's; sent to a real provider they could only fail at the first customer.
-    fn check_real_provider(&mut self, provider: &Provider) {
-        let Provider::Url(url) = provider else { return };
-        for key in ["PAYONCE_PROVIDER_SECRET_KEY", "PAYONCE_PROVIDER_PUBLISHABLE_KEY"] {
-            if url.scheme() == "https" && !self.variables.contains_key(key) {
-                self.problems
-                    .push(format!("{key} must be set, since PAYONCE_PROVIDER_URL names a provider of your own"));
-            }
-        }
     }
 
     fn check_distinct_addresses(&mut self, settings: &Settings) {

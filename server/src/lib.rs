@@ -12,6 +12,7 @@ pub mod port;
 pub mod reconcile;
 pub mod serve;
 pub mod shop;
+mod stripe_js;
 pub mod telemetry;
 mod upkeep;
 pub mod web;

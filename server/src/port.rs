@@ -6,8 +6,8 @@ mod shown;
 
 use app::{
     dto::{
-        Answer, CardDto, CartDto, CartPartDto, CheckoutDto, OrderDto, OutcomeDto, PayDto, ProviderDto, ReturnedFormDto,
-        ReviewDto, ShelfDto,
+        Answer, CardDto, CartDto, CartPartDto, CheckoutDto, ElementDto, OrderDto, OutcomeDto, PayDto, ProviderDto,
+        ReturnedFormDto, ReviewDto, ShelfDto,
     },
     error::CheckoutError,
     port::{Checkout, PaySaid},
@@ -16,14 +16,19 @@ use async_trait::async_trait;
 use leptos_axum::ResponseOptions;
 use payments::{
     ids::{IntentId, OrderToken},
+    money::Money,
     order::OrderStatus,
     pay::PayRequest,
-    provider::CardSession,
+    provider::{CardSession, stripe::amount_in_page},
 };
 use serde_json::value::RawValue;
 
 pub use self::errors::{RETRY_AFTER_SECONDS, order_error, unavailable};
-use crate::{shop::Shop, web::RequestFacts};
+use crate::{
+    shop::{CardFields, Shop},
+    stripe_js,
+    web::RequestFacts,
+};
 
 /// One request's door to the domain.
 pub struct ShopPort {
@@ -61,6 +66,10 @@ impl ShopPort {
     }
 
     async fn session(&self, session: &str) -> Result<Option<CardSession>, CheckoutError> {
+        // Sessions are the sandbox's own: Stripe has none, and is not asked for what anybody writes into an address.
+        if self.shop.site.card_fields == CardFields::Element {
+            return Ok(None);
+        }
         errors::card_session(self.shop.ctx.provider.card_session(session).await)
     }
 
@@ -71,13 +80,22 @@ impl ShopPort {
         status.ok_or(CheckoutError::NotFound)
     }
 
-    /// What the provider's pages and ours need to find each other.
-    fn provider(&self) -> ProviderDto {
+    /// What the provider's pages and ours need to find each other, to pay this.
+    fn provider(&self, total: &Money) -> ProviderDto {
         let provider = self.shop.site.provider_url(self.facts.host_name());
+        let element = match self.shop.site.card_fields {
+            CardFields::Own => None,
+            CardFields::Element => amount_in_page(total).map(|(amount, currency)| ElementDto {
+                script_url: stripe_js::SCRIPT.to_owned(),
+                amount,
+                currency,
+            }),
+        };
         ProviderDto {
             payment_methods_url: format!("{provider}/v1/payment_methods"),
             hosted_cards_url: format!("{provider}/hosted/cards"),
             publishable_key: self.shop.site.publishable_key.clone(),
+            element,
         }
     }
 
@@ -160,7 +178,7 @@ impl Checkout for ShopPort {
             replaces: status.newest_failed.as_ref().map(|intent| intent.key.intent.to_string()),
             order: shown::order(&status),
             outcome,
-            provider: self.provider(),
+            provider: self.provider(&status.order.total),
             review_url: self.address(&format!("/checkout/{order}/review")),
             returned,
         })

@@ -50,8 +50,18 @@ pub struct Site {
     /// Where browsers reach the provider.
     pub provider: ProviderAddress,
     pub publishable_key: String,
+    pub card_fields: CardFields,
     /// What every page says of the shop.
     pub storefront: Storefront,
+}
+
+/// Who shows the fields for the card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CardFields {
+    /// We do, and the browser sends the card to the provider: only the sandbox takes it that way.
+    Own,
+    /// Stripe's script does, in frames of its own.
+    Element,
 }
 
 /// Where browsers reach the provider.
@@ -105,6 +115,7 @@ mod tests {
             public_url: None,
             provider,
             publishable_key: String::new(),
+            card_fields: CardFields::Own,
             storefront: Storefront::default(),
         }
     }

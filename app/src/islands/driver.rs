@@ -9,13 +9,15 @@ use wasm_bindgen_futures::spawn_local;
 use web_sys::{EventTarget, PageTransitionEvent, VisibilityState};
 
 use super::{
-    dom, form,
+    dom,
+    element::CardFields,
+    form,
     net::{self, Provider},
     news::News,
     paint,
 };
 use crate::{
-    fields::{self, Checked},
+    fields::{self, Checked, Contact},
     intent::{
         machine::{Effect, Event, Kind, Machine, Press},
         mint, storage,
@@ -31,12 +33,22 @@ const RETURN_ASKS_MS: [u32; 3] = [300, 1_500, 5_000];
 struct Page {
     machine: RefCell<Machine>,
     shown: RefCell<Screen>,
-    /// The card of the last press, until the provider has it.
-    card: RefCell<Option<Checked>>,
+    /// What the last press brings to the provider, until the provider has it.
+    card: RefCell<Option<Card>>,
+    /// The provider's card fields, where they are not ours.
+    card_fields: Option<Rc<CardFields>>,
     shop: String,
     order: String,
     provider: Provider,
     news: News,
+}
+
+/// What a press brings to the provider.
+enum Card {
+    /// Of our own fields.
+    Ours(Checked),
+    /// Of the provider's, which hold the rest.
+    Theirs(Contact),
 }
 
 /// Brings the page to life around the island. Where its seed cannot be read the page stays plain, and pays all the same.
@@ -49,6 +61,7 @@ pub fn start() {
         machine: RefCell::new(machine),
         shown: RefCell::new(shown),
         card: RefCell::new(None),
+        card_fields: CardFields::of_page(&publishable_key),
         shop,
         order: seed.order.clone(),
         provider: Provider { payment_methods_url, publishable_key },
@@ -91,6 +104,9 @@ impl Page {
         let before = self.shown.replace(now.clone());
         if before != now {
             paint::paint(&before, &now, &self.shop);
+        }
+        if let Some(card_fields) = &self.card_fields {
+            card_fields.ensure();
         }
         for effect in effects {
             self.run(effect);
@@ -150,9 +166,10 @@ impl Page {
         let page = Rc::clone(self);
         let card = self.card.borrow_mut().take();
         spawn_local(async move {
-            let event = match card {
-                Some(card) => net::token(&page.provider, &card).await,
-                None => Event::TokenLost,
+            let event = match (card, &page.card_fields) {
+                (Some(Card::Ours(card)), _) => net::token(&page.provider, &card).await,
+                (Some(Card::Theirs(contact)), Some(fields)) => fields.token(&contact).await,
+                (Some(Card::Theirs(_)) | None, _) => Event::TokenLost,
             };
             page.take_in(event);
         });
@@ -166,9 +183,13 @@ impl Page {
 
     /// A press of Pay, by whatever means: the form as it stands now.
     fn press(self: &Rc<Self>) {
-        let press = match fields::check(&form::typed(), form::now()) {
-            Ok(card) => {
-                let email = card.email.clone();
+        let typed = form::typed();
+        let checked = match &self.card_fields {
+            None => fields::check(&typed, form::now()).map(|card| (card.email.clone(), Card::Ours(card))),
+            Some(fields) => fields.check(&typed).map(|contact| (contact.email.clone(), Card::Theirs(contact))),
+        };
+        let press = match checked {
+            Ok((email, card)) => {
                 self.card.replace(Some(card));
                 Press { email, faults: Vec::new() }
             }

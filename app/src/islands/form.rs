@@ -67,8 +67,7 @@ pub fn on_input(event: &Event) {
         && is_blamed(field)
         && fields::problem_of(field, &typed(), now()).is_none()
     {
-        show_fault(field, None, true);
-        show_summary();
+        forgive(field);
     }
 }
 
@@ -87,10 +86,19 @@ pub fn on_leave(event: &Event) {
     }
 }
 
+/// Puts the focus into a field; into the provider's card fields where it is theirs.
 pub fn focus(field: Field) {
-    if let Some(input) = input(field.id()) {
-        dom::focus(&input);
+    match (input(field.id()), dom::one(".element")) {
+        (Some(input), _) => dom::focus(&input),
+        (None, Some(element)) => dom::focus(&element),
+        (None, None) => {}
     }
+}
+
+/// Takes the blame from a field that was mended.
+pub fn forgive(field: Field) {
+    show_fault(field, None, true);
+    show_summary();
 }
 
 /// A link of the summary was followed: to the field, without a mark in the history.

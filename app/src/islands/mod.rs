@@ -12,6 +12,10 @@ mod dom;
 #[cfg(feature = "hydrate")]
 mod driver;
 #[cfg(feature = "hydrate")]
+mod element;
+#[cfg(feature = "ssr")]
+mod element_row;
+#[cfg(feature = "hydrate")]
 mod form;
 #[cfg(feature = "hydrate")]
 mod net;

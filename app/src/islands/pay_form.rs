@@ -1,15 +1,18 @@
 //! The checkout page's `<main>`: heading, notice, card form, live regions, order summary.
 //!
-//! Promises: a plain form that pays without scripts, written once by the server. Never sends card data to this origin: the
-//! form's action is the provider's.
+//! Promises: a plain form that pays without scripts, written once by the server, unless the card fields are the provider's
+//! script's. Never sends card data to this origin: the form's action is the provider's.
 
-use leptos::prelude::*;
+use leptos::{either::Either, prelude::*};
 use leptos_meta::Title;
 
-use super::{Adopt, Live};
+use super::{
+    Adopt, Live,
+    element_row::{ElementRow, Preload, Unhide, Unscripted},
+};
 use crate::{
     components::Storefront,
-    dto::CheckoutDto,
+    dto::{CheckoutDto, ProviderDto},
     fields::Field,
     intent::{
         machine::{Kind, Machine, Seed},
@@ -28,6 +31,11 @@ pub fn PayForm(checkout: CheckoutDto, children: Children) -> impl IntoView {
     let order = seed.order.clone();
     let intent = machine.shown_intent().to_owned();
     let state = screen.state;
+    let element = checkout.provider.element.clone();
+    let payable = screen.button.is_some();
+    let unscripted = element.as_ref().filter(|_| payable).map(|_| view! { <Unscripted order=order.clone() /> });
+    let unhide = element.as_ref().map(|_| view! { <Unhide /> });
+    let preload = element.filter(|_| payable).map(|element| view! { <Preload element /> });
     let live = live(LiveSeed {
         seed,
         shop: shop.name.clone(),
@@ -36,10 +44,12 @@ pub fn PayForm(checkout: CheckoutDto, children: Children) -> impl IntoView {
     });
     view! {
         <Title text=shop.title(&screen.title) />
+        {preload}
         <main id="main" class="checkout" data-state=state data-intent=intent data-order=order data-live=live>
             <div class="checkout__pay">
                 <Said screen=screen.clone() />
                 <ErrorSummary screen=screen.clone() />
+                {unscripted}
                 <CardForm checkout screen=screen.clone() />
                 <Onward screen />
                 <Regions />
@@ -48,6 +58,7 @@ pub fn PayForm(checkout: CheckoutDto, children: Children) -> impl IntoView {
             <Live />
         </main>
         <Adopt />
+        {unhide}
     }
 }
 
@@ -114,41 +125,66 @@ fn sentence_for(screen: &Screen, field: Field) -> Option<String> {
     screen.faults.iter().find(|fault| fault.field == field).map(|fault| fault.problem.sentence.clone())
 }
 
-/// The card form. Plain: the provider takes it and sends the browser on to the review page.
+/// The card form. Plain: the provider takes it and sends the browser on to the review page. Where the provider's script shows
+/// the card fields there is no such way: then the form is hidden until a script runs, and sends itself nowhere.
 #[component]
 fn CardForm(checkout: CheckoutDto, screen: Screen) -> impl IntoView {
     let CheckoutDto { order, intent, replaces, provider, review_url, returned, .. } = checkout;
     let returned = returned.unwrap_or_default();
-    let retry_url = review_url.strip_suffix("/review").unwrap_or(&review_url).to_owned();
     let typed = |field| match field {
         Field::Email => returned.email.clone(),
         Field::Name => returned.name.clone(),
         Field::Number | Field::Expiry | Field::Code => String::new(),
     };
+    let element = provider.element.clone();
     let fields = Field::ALL.map(|field| {
-        view! { <FieldRow field typed=typed(field) problem=sentence_for(&screen, field).unwrap_or_default() /> }
+        let problem = sentence_for(&screen, field).unwrap_or_default();
+        match (field, &element) {
+            (Field::Expiry | Field::Code, Some(_)) => None,
+            (Field::Number, Some(element)) => {
+                let (element, order) = (element.clone(), order.token.clone());
+                Some(Either::Left(view! { <ElementRow element problem order /> }))
+            }
+            (Field::Email | Field::Name, _) | (Field::Number | Field::Expiry | Field::Code, None) => {
+                Some(Either::Right(view! { <FieldRow field typed=typed(field) problem /> }))
+            }
+        }
     });
+    let scripted = element.is_some();
+    let payable = screen.button.is_some();
+    let method = if scripted { "dialog" } else { "post" };
+    let plain = (!scripted).then(|| view! { <PlainWay provider=provider.clone() review_url /> });
     view! {
         <form
             class="pay-form"
             id="pay-form"
-            method="post"
-            action=provider.hosted_cards_url
-            hidden=screen.button.is_none()
+            method=method
+            action=(!scripted).then_some(provider.hosted_cards_url)
+            hidden=scripted || !payable
+            data-payable=(scripted && payable).then_some("")
             aria-label="Payment"
         >
             // Without `autocomplete="off"` some browsers bring back what a script once wrote here.
             <input type="hidden" name="intent" value=intent autocomplete="off" />
             <input type="hidden" name="replaces" value=replaces.unwrap_or_default() autocomplete="off" />
-            <input type="hidden" name="key" value=provider.publishable_key />
-            <input type="hidden" name="return_url" value=review_url />
-            <input type="hidden" name="retry_url" value=retry_url />
+            {plain}
             {fields.into_iter().collect_view()}
             <button class="pay-button" type="submit" data-busy=["Paying ", &order.total.display, "…"].concat()>
                 <span class="pay-button__text">{screen.button.clone()}</span>
             </button>
             <p class="pay-form__promise">{crate::text::en::CHARGED_ONCE}</p>
         </form>
+    }
+}
+
+/// What the provider needs to know of a plain form: whose it is, and where the browser goes afterwards.
+#[component]
+fn PlainWay(provider: ProviderDto, review_url: String) -> impl IntoView {
+    let retry_url = review_url.strip_suffix("/review").unwrap_or(&review_url).to_owned();
+    view! {
+        <input type="hidden" name="key" value=provider.publishable_key />
+        <input type="hidden" name="return_url" value=review_url />
+        <input type="hidden" name="retry_url" value=retry_url />
     }
 }
 

@@ -39,6 +39,37 @@ pub const UNKNOWN: Words = Words {
     action: "Check again",
 };
 
+/// What is said of card fields that a script of the provider shows, while they are not there.
+pub struct CardFieldsWords {
+    pub loading: &'static str,
+    pub slow: &'static str,
+    pub failed: &'static str,
+    pub again: &'static str,
+    pub outcome: &'static str,
+    /// Where no script of ours runs.
+    pub unscripted: &'static str,
+    /// Where our own script does not come.
+    pub stuck: &'static str,
+}
+
+pub const CARD_FIELDS: CardFieldsWords = CardFieldsWords {
+    loading: "The card fields are loading.",
+    slow: "The card fields take longer than usual to load. Nothing has been sent, and what you typed stays.",
+    failed: "The card fields did not load. Your browser, an add-on or your network may be keeping js.stripe.com away. Nothing \
+             has been sent, and what you typed stays.",
+    again: "Load the card fields again",
+    outcome: "Show where this order stands",
+    unscripted: "Paying by card needs JavaScript in this shop, since the card fields are Stripe's. Nothing has been charged. \
+                 Turn JavaScript on and load this page again.",
+    stuck: "This page did not load completely, so that you cannot pay with it yet. Nothing has been sent, and nothing has \
+            been charged. Load the page again.",
+};
+
+/// Said of a press that came before the card fields, or without them.
+pub const CARD_FIELDS_NOT_YET: &str = "The card fields are still loading: wait a moment, then press Pay again";
+pub const CARD_FIELDS_MISSING: &str = "The card fields did not load: load them again, then press Pay again";
+pub const CARD_FIELDS_EMPTY: &str = "Enter the card details";
+
 /// By when the customer will know. `None`: the time is over, and nobody answered yet.
 pub fn will_know(by: Option<&str>) -> String {
     match by {

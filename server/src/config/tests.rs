@@ -2,7 +2,7 @@
 
 use clap::{CommandFactory as _, Parser as _};
 
-use super::{Cli, Database, Problems, Provider, SETTINGS, Settings};
+use super::{CardFields, Cli, Database, Problems, Provider, SETTINGS, Settings};
 
 fn read(variables: &[(&str, &str)]) -> Result<Settings, Problems> {
     let cli = Cli::parse_from(["payonce", "serve"]);
@@ -71,7 +71,7 @@ fn variables_of_others_are_left_alone_and_empty_means_unset() {
 fn secrets_are_shown_neither_by_debug_nor_by_errors() {
     let settings = read(&[
         ("DATABASE_URL", "postgres://payonce:hunter2@db/payonce"),
-        ("PAYONCE_PROVIDER_SECRET_KEY", "sk_live_hunter2"),
+        ("PAYONCE_PROVIDER_SECRET_KEY", "sk_test_hunter2"),
     ])
     .expect("both are well formed");
     assert!(!format!("{settings:?}").contains("hunter2"));
@@ -98,6 +98,41 @@ fn a_provider_of_ones_own_needs_keys_of_ones_own() {
     let text = problems(&[("PAYONCE_PROVIDER_URL", "https://api.provider.example")]);
     assert!(text.contains("PAYONCE_PROVIDER_SECRET_KEY must be set"), "{text}");
     assert!(read(&[("PAYONCE_PROVIDER_URL", "http://127.0.0.1:3001")]).is_ok());
+}
+
+/// Stripe's test keys and API, nothing else set.
+const STRIPE: [(&str, &str); 3] = [
+    ("PAYONCE_PROVIDER_URL", "https://api.stripe.com"),
+    ("PAYONCE_PROVIDER_SECRET_KEY", "sk_test_abcdef"),
+    ("PAYONCE_PROVIDER_PUBLISHABLE_KEY", "pk_test_abcdef"),
+];
+
+#[test]
+fn whose_api_it_is_decides_whose_card_fields_they_are() {
+    assert_eq!(read(&STRIPE).expect("it works").card_fields, CardFields::Element);
+    assert_eq!(read(&[]).expect("it works").card_fields, CardFields::Own);
+    let own = [("PAYONCE_PROVIDER_URL", "http://127.0.0.1:3001")];
+    assert_eq!(read(&own).expect("it works").card_fields, CardFields::Own);
+    let chosen = [("PAYONCE_CARD_FIELDS", "element")];
+    assert_eq!(read(&chosen).expect("it works").card_fields, CardFields::Element);
+    assert!(problems(&[("PAYONCE_CARD_FIELDS", "theirs")]).contains("neither own nor element"));
+    let text = problems(&[STRIPE[0], STRIPE[1], STRIPE[2], ("PAYONCE_CARD_FIELDS", "own")]);
+    assert!(text.contains("PAYONCE_CARD_FIELDS is own"), "{text}");
+}
+
+#[test]
+fn keys_of_two_modes_and_live_keys_for_the_sandbox_are_refused() {
+    let (secret, public) = ("PAYONCE_PROVIDER_SECRET_KEY", "PAYONCE_PROVIDER_PUBLISHABLE_KEY");
+    let live = [(secret, "sk_live_abcdef"), (public, "pk_live_abcdef")];
+    assert!(read(&[STRIPE[0], live[0], live[1]]).is_ok());
+    for mixed in [[live[0], STRIPE[2]], [STRIPE[1], live[1]], [(secret, "rk_live_abcdef"), STRIPE[2]]] {
+        let text = problems(&[STRIPE[0], mixed[0], mixed[1]]);
+        assert!(text.contains("one is a live key") && !text.contains("abcdef"), "{text}");
+    }
+    let text = problems(&live);
+    assert!(text.contains("PAYONCE_PROVIDER_URL must be set with live keys") && !text.contains("abcdef"), "{text}");
+    let text = problems(&[("PAYONCE_PROVIDER_URL", "http://api.stripe.com"), STRIPE[1], STRIPE[2]]);
+    assert!(text.contains("https://"), "{text}");
 }
 
 #[test]
@@ -134,7 +169,7 @@ fn a_secret_key_is_never_taken_for_the_publishable_one() {
         let text = problems(&[("PAYONCE_PROVIDER_PUBLISHABLE_KEY", secret)]);
         assert!(text.contains("PAYONCE_PROVIDER_PUBLISHABLE_KEY is a secret key") && !text.contains(secret), "{text}");
     }
-    assert!(read(&[("PAYONCE_PROVIDER_PUBLISHABLE_KEY", "pk_live_abcdef")]).is_ok());
+    assert!(read(&[("PAYONCE_PROVIDER_PUBLISHABLE_KEY", "pk_test_abcdef")]).is_ok());
 }
 
 /// A secret in a slightly wrong form would make every delivery fail.

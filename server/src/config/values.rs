@@ -7,6 +7,7 @@ use tracing_subscriber::EnvFilter;
 use url::Url;
 
 use super::Secret;
+use crate::shop::CardFields;
 
 /// Secrets that may be valid at once: two while one is rotated, and room for a mistake.
 const WEBHOOK_SECRETS_MAX: usize = 5;
@@ -17,6 +18,15 @@ pub fn publishable_key(text: &str) -> Result<String, String> {
         return Err("is a secret key: every page would show it; the publishable one begins with pk_".to_owned());
     }
     Ok(text.to_owned())
+}
+
+/// Who shows the fields for the card.
+pub fn card_fields(text: &str) -> Result<CardFields, String> {
+    match text {
+        "own" => Ok(CardFields::Own),
+        "element" => Ok(CardFields::Element),
+        _ => Err(format!("is {text:?}, which is neither own nor element")),
+    }
 }
 
 /// `ip:port`, or `localhost:port`, which is where people try things.

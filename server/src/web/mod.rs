@@ -78,7 +78,8 @@ fn provide_port(shop: Shop) -> impl Fn() + Clone + Send + Sync + 'static {
 fn page(shop: &Shop) -> impl Fn() -> leptos::prelude::AnyView + Clone + Send + Sync + 'static {
     let shop = shop.clone();
     move || {
-        security::allow_scripts_of_page(&shop.site, &facts_of_page());
+        let path = use_context::<http::request::Parts>().map(|parts| parts.uri.path().to_owned()).unwrap_or_default();
+        security::allow_scripts_of_page(&shop.site, &facts_of_page(), &path);
         app::shell(shop.leptos.clone()).into_any()
     }
 }

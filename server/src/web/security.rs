@@ -17,7 +17,10 @@ use leptos_axum::ResponseOptions;
 use url::Url;
 
 use super::{RequestFacts, form::refusal};
-use crate::shop::{Shop, Site};
+use crate::{
+    shop::{CardFields, Shop, Site},
+    stripe_js,
+};
 
 /// For everything that is not a page with scripts: problem pages, files, JSON.
 const NO_SCRIPTS: HeaderValue = HeaderValue::from_static(
@@ -81,18 +84,36 @@ fn explain(shop: &Shop, path: &str, bare: &Response) -> Response {
 /// Sets the policy of the page that is being rendered. Its inline scripts are known by a nonce of this one answer.
 ///
 /// Not `strict-dynamic`: it would make the browser ignore `'self'`, by which it loads the program's module ahead of time.
-pub fn allow_scripts_of_page(site: &Site, facts: &RequestFacts) {
+pub fn allow_scripts_of_page(site: &Site, facts: &RequestFacts, path: &str) {
     let (Some(nonce), Some(response)) = (use_nonce(), use_context::<ResponseOptions>()) else { return };
-    let provider = source(&site.provider_url(facts.host_name()));
-    // Chromium holds the redirect after a form against the policy too: the provider's form comes back to the public address.
-    let back = site.public_url.as_ref().map(|url| format!(" {}", source(url.as_str()))).unwrap_or_default();
-    let policy = format!(
-        "default-src 'none'; script-src 'self' 'nonce-{nonce}' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self'; \
-         connect-src 'self' {provider}; form-action 'self' {provider}{back}; base-uri 'none'; frame-ancestors 'none'"
-    );
+    let policy = policy_of_page(site, facts, path, &nonce.to_string());
     if let Ok(policy) = HeaderValue::from_str(&policy) {
         response.insert_header(header::CONTENT_SECURITY_POLICY, policy);
     }
+}
+
+fn policy_of_page(site: &Site, facts: &RequestFacts, path: &str, nonce: &str) -> String {
+    let provider = source(&site.provider_url(facts.host_name()));
+    // Chromium holds the redirect after a form against the policy too: the provider's form comes back to the public address.
+    let back = site.public_url.as_ref().map(|url| format!(" {}", source(url.as_str()))).unwrap_or_default();
+    let (scripts, frames, api) = match site.card_fields {
+        CardFields::Element if is_checkout(path) => (
+            format!(" {}", stripe_js::SCRIPTS),
+            format!(" frame-src {};", stripe_js::FRAMES),
+            if provider == stripe_js::API { String::new() } else { format!(" {}", stripe_js::API) },
+        ),
+        CardFields::Element | CardFields::Own => Default::default(),
+    };
+    format!(
+        "default-src 'none'; script-src 'self' 'nonce-{nonce}' 'wasm-unsafe-eval'{scripts};{frames} style-src 'self'; \
+         img-src 'self'; connect-src 'self' {provider}{api}; form-action 'self' {provider}{back}; base-uri 'none'; \
+         frame-ancestors 'none'"
+    )
+}
+
+/// The page with the card fields, and nothing below it.
+fn is_checkout(path: &str) -> bool {
+    path.strip_prefix("/checkout/").is_some_and(|order| !order.is_empty() && !order.contains('/'))
 }
 
 /// The origin of an address, as policies write it. Their grammar has no numeric IPv6 hosts; there the scheme has to do.

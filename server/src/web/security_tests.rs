@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::shop::ProviderAddress;
+use crate::shop::{CardFields, ProviderAddress};
 
 fn site(public_url: Option<&str>) -> Site {
     Site {
@@ -11,6 +11,7 @@ fn site(public_url: Option<&str>) -> Site {
         public_url: public_url.map(|url| Url::parse(url).expect("an address")),
         provider: ProviderAddress::SameHost { port: 3001 },
         publishable_key: String::new(),
+        card_fields: CardFields::Own,
         storefront: app::Storefront::default(),
     }
 }
@@ -80,4 +81,33 @@ fn origins_are_written_as_policies_read_them() {
     assert_eq!(source("http://192.168.1.50:3001"), "http://192.168.1.50:3001");
     assert_eq!(source("http://[::1]:3001"), "http:");
     assert_eq!(source("nonsense"), "'none'");
+}
+
+/// The policy of a page of a shop at `provider`, without what it says of every page alike.
+fn policy(provider: &str, card_fields: CardFields, path: &str) -> String {
+    let address = ProviderAddress::Fixed(Url::parse(provider).expect("an address"));
+    let site = Site { provider: address, card_fields, ..site(None) };
+    policy_of_page(&site, &RequestFacts::default(), path, "n")
+}
+
+#[test]
+fn stripes_script_is_let_into_the_checkout_page_and_no_other() {
+    let stripe = "https://api.stripe.com";
+    let checkout = policy(stripe, CardFields::Element, "/checkout/token");
+    for part in [
+        "script-src 'self' 'nonce-n' 'wasm-unsafe-eval' https://js.stripe.com https://*.js.stripe.com;",
+        " frame-src https://js.stripe.com https://*.js.stripe.com https://hooks.stripe.com;",
+        " connect-src 'self' https://api.stripe.com;",
+        " style-src 'self';",
+    ] {
+        assert!(checkout.contains(part), "{part} in {checkout}");
+    }
+    for path in ["/", "/cart", "/checkout/", "/checkout/token/review", "/checkout/token/pay", "/orders/token"] {
+        let policy = policy(stripe, CardFields::Element, path);
+        assert!(!policy.contains("js.stripe.com") && !policy.contains("frame-src"), "{path}: {policy}");
+    }
+    let own = policy("http://127.0.0.1:3001", CardFields::Own, "/checkout/token");
+    assert!(!own.contains("stripe") && !own.contains("frame-src"), "{own}");
+    let stand_in = policy("http://127.0.0.1:3001", CardFields::Element, "/checkout/token");
+    assert!(stand_in.contains("connect-src 'self' http://127.0.0.1:3001 https://api.stripe.com;"), "{stand_in}");
 }

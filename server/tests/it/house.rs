@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use server::{
     guard::{Guard, GuardOptions},
     serve::{self, Bounds},
-    shop::{Fittings, ProviderAddress, Shop, Site},
+    shop::{CardFields, Fittings, ProviderAddress, Shop, Site},
     web, worker,
 };
 use sqlx::{
@@ -79,6 +79,8 @@ pub struct Plan {
     pub public_url: Option<Url>,
     /// The replica's own clock.
     pub clock: Clock,
+    /// Who shows the fields for the card.
+    pub card_fields: CardFields,
     /// What stands between the domain and the adapter; nothing, usually.
     pub around: fn(Stripe) -> Arc<dyn Provider>,
     /// Rate limits; none, usually.
@@ -97,6 +99,7 @@ impl Default for Plan {
             bounds: Bounds::default(),
             public_url: None,
             clock: Clock::System,
+            card_fields: CardFields::Own,
             around: |stripe| Arc::new(stripe),
             guard: GuardOptions::default(),
         }
@@ -404,6 +407,7 @@ impl Replica {
             public_url: plan.public_url.clone(),
             provider: ProviderAddress::Fixed(provider),
             publishable_key: "pk_test_house".to_owned(),
+            card_fields: plan.card_fields,
             storefront: app::Storefront::default(),
         };
         let options = leptos::prelude::LeptosOptions::builder().output_name("payonce").build();

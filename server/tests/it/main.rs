@@ -6,6 +6,7 @@
 
 mod api;
 mod bad_input;
+mod card_fields;
 mod cart_and_order;
 mod database;
 mod database_goes_away;
