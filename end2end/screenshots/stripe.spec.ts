@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import type { Page } from '@playwright/test'
 
 import { cards, expectState, hydrated, payButton } from '../support/checkout.ts'
-import { fillElement, standIn } from '../support/stripe.ts'
+import { cardFrame, fillElement, standIn } from '../support/stripe.ts'
 import { expect, test } from '../support/test.ts'
 
 const here = dirname(fileURLToPath(import.meta.url))
@@ -37,12 +37,13 @@ for (const colorScheme of ['light', 'dark'] as const) {
         await page.goto(order.url)
         await hydrated(page)
         await expect(page.locator('.field--element')).toHaveAttribute('data-fields', 'ready')
+        await expect(cardFrame(page).getByLabel('Security code')).toBeVisible()
         await shoot(page, 'ready')
-        await payButton(page).click()
+        await payButton(page).press('Enter')
         await expectState(page, 'fields')
         await shoot(page, 'fields')
         await fillElement(page, cards.declined)
-        await payButton(page).click()
+        await payButton(page).press('Enter')
         await expectState(page, 'declined')
         await shoot(page, 'declined')
       })

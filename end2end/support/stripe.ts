@@ -111,7 +111,7 @@ const script = (api: string, mischief: string): string => `
                 frame.src = ${JSON.stringify(frameAddress)}
                 frame.title = 'Secure payment input frame'
                 // Like Stripe's own: by script, which the page's policy of styles allows.
-                frame.style.cssText = 'border:0;width:100%;height:208px;display:block;color-scheme:normal'
+                frame.style.cssText = 'border:0;width:100%;height:208px;display:block'
                 frame.addEventListener('load', () => {
                   frame.contentWindow.postMessage({ appearance: options.appearance }, '*')
                   if (mischief.loadError) emit('loaderror', { elementType: 'payment', error: { type: 'api_error' } })
