@@ -30,7 +30,8 @@ async fn the_form_sends_itself_nowhere_and_the_script_is_told_what_is_to_be_paid
         let told = html.replace("&quot;", "\"");
         assert!(told.contains(&format!("\"amount\":{amount},")), "{sku}: {told}");
         assert!(told.contains(&format!("\"currency\":\"{currency}\"")), "{sku}");
-        assert!(html.contains("https://js.stripe.com/"), "the page names the script");
+        assert!(html.contains("data-script=\"https://js.stripe.com/"), "the page names the script");
+        assert!(html.contains("as=\"script\""), "and lets the browser fetch it early");
         assert!(policy.contains("frame-src https://js.stripe.com"), "{policy}");
         let outcome = page(&house, &format!("/orders/{}", order.token)).await;
         assert!(!outcome.1.contains("stripe") && !outcome.2.contains("js.stripe.com"), "the outcome page needs none");
@@ -44,7 +45,7 @@ async fn an_order_that_is_paid_names_no_script(db: PgPool) {
     let order = house.order("mug").await;
     house.pay(&order, &uuid(), crate::house::GOOD_CARD).await;
     let (_, _, html) = page(&house, &format!("/checkout/{}", order.token)).await;
-    assert!(html.contains("already_paid") && !html.contains("rel=\"preload\""), "{html}");
+    assert!(html.contains("already_paid") && !html.contains("as=\"script\""), "{html}");
     house.assert_books_balance().await;
 }
 
