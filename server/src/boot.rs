@@ -283,6 +283,8 @@ pub(crate) fn limits(settings: &Settings) -> Limits {
         lease: settings.lease,
         longest_look_pause: Limits::look_pause_within(settings.lease, settings.provider_timeout),
         unknown_deadline: settings.unknown_deadline,
+        bank_deadline: settings.bank_deadline,
+        order_hold: settings.order_hold,
         provider_key_memory: settings.provider_key_memory,
         retention: settings.retention,
         order_key_memory: settings.retention,

@@ -98,6 +98,10 @@ pub struct Settings {
     pub lease: Duration,
     /// `PAYONCE_UNKNOWN_DEADLINE_MS`: by when an outcome that is not known is decided.
     pub unknown_deadline: Duration,
+    /// `PAYONCE_BANK_DEADLINE_MS`: how long a payment may wait for its customer at the bank.
+    pub bank_deadline: Duration,
+    /// `PAYONCE_ORDER_HOLD_MS`: how long an order that nobody pays keeps its stock.
+    pub order_hold: Duration,
     /// `PAYONCE_PROVIDER_KEY_MEMORY_MS`: for how long the provider remembers an idempotency key for sure.
     pub provider_key_memory: Duration,
     /// `PAYONCE_RETENTION_HOURS`: how long a final answer is repeated before it is purged.
@@ -200,6 +204,8 @@ impl Settings {
             pay_wait: reader.parsed("PAYONCE_PAY_WAIT_MS", |text| milliseconds(text, 0..=30_000)),
             lease: reader.parsed("PAYONCE_LEASE_MS", |text| milliseconds(text, 500..=600_000)),
             unknown_deadline: reader.parsed("PAYONCE_UNKNOWN_DEADLINE_MS", |text| milliseconds(text, 500..=3_600_000)),
+            bank_deadline: reader.parsed("PAYONCE_BANK_DEADLINE_MS", |text| milliseconds(text, 500..=86_400_000)),
+            order_hold: reader.parsed("PAYONCE_ORDER_HOLD_MS", |text| milliseconds(text, 500..=2_592_000_000)),
             provider_key_memory: reader
                 .parsed("PAYONCE_PROVIDER_KEY_MEMORY_MS", |text| milliseconds(text, 0..=2_592_000_000)),
             retention: reader.parsed("PAYONCE_RETENTION_HOURS", |text| hours(text, 1..=8_760)),
@@ -268,6 +274,8 @@ const SETTINGS: &[Setting] = &[
     setting("PAYONCE_PAY_WAIT_MS", "10000", "how long a repeated Pay waits for the first one's outcome"),
     setting("PAYONCE_LEASE_MS", "20000", "after which another server finishes a payment whose server is gone"),
     setting("PAYONCE_UNKNOWN_DEADLINE_MS", "60000", "by when a payment is cancelled whose outcome is not known"),
+    setting("PAYONCE_BANK_DEADLINE_MS", "1800000", "how long a payment may wait for its customer at the bank"),
+    setting("PAYONCE_ORDER_HOLD_MS", "3600000", "how long an order that nobody pays keeps its stock"),
     setting("PAYONCE_PROVIDER_KEY_MEMORY_MS", "82800000", "how long the provider remembers idempotency keys"),
     setting("PAYONCE_RETENTION_HOURS", "24", "how long the answer to a Pay is repeated before it is forgotten"),
     setting("PAYONCE_RECONCILE_MINUTES", "60", "how often all charges are compared with the provider's; 0: never"),

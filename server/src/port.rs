@@ -17,7 +17,7 @@ use leptos_axum::ResponseOptions;
 use payments::{
     ids::{IntentId, OrderToken},
     money::Money,
-    order::OrderStatus,
+    order::{OrderState, OrderStatus},
     pay::PayRequest,
     provider::{CardSession, stripe::amount_in_page},
 };
@@ -27,7 +27,7 @@ pub use self::errors::{RETRY_AFTER_SECONDS, order_error, unavailable};
 use crate::{
     shop::{CardFields, Shop},
     stripe_js,
-    web::RequestFacts,
+    web::{CartCookie, RequestFacts},
 };
 
 /// One request's door to the domain.
@@ -107,12 +107,22 @@ impl ShopPort {
     fn empty_cart_of(&self, status: &OrderStatus) {
         let Some(cart) = self.facts.cart.as_ref().filter(|cart| cart.id == status.order.cart) else { return };
         let bought: Vec<String> = status.lines.iter().filter_map(|line| Some(line.sku.as_ref()?.to_string())).collect();
-        if let Some(response) = &self.response {
-            let mut headers = http::HeaderMap::new();
-            cart.without(&bought, self.shop.ctx.ids.cart()).store(&mut headers);
-            for (name, value) in &headers {
-                response.append_header(name.clone(), value.clone());
-            }
+        self.store(&cart.without(&bought, self.shop.ctx.ids.cart()));
+    }
+
+    /// The order has closed; its cart stays as it is, under another UUID, so that it can be ordered again.
+    fn renew_cart_of(&self, status: &OrderStatus) {
+        if let Some(cart) = self.facts.cart.as_ref().filter(|cart| cart.id == status.order.cart) {
+            self.store(&cart.without(&[], cart.id.successor()));
+        }
+    }
+
+    fn store(&self, cart: &CartCookie) {
+        let Some(response) = &self.response else { return };
+        let mut headers = http::HeaderMap::new();
+        cart.store(&mut headers);
+        for (name, value) in &headers {
+            response.append_header(name.clone(), value.clone());
         }
     }
 
@@ -156,7 +166,9 @@ impl Checkout for ShopPort {
 
     async fn checkout(&self, order: &str, session: Option<&str>) -> Result<CheckoutDto, CheckoutError> {
         let status = self.status(order).await?;
-        if status.order.provider_payment_intent.is_none() {
+        if status.order.state == OrderState::Closed {
+            self.renew_cart_of(&status);
+        } else if status.order.provider_payment_intent.is_none() {
             match payments::order::ensure_payment_intent(&self.shop.ctx, &status.order).await {
                 Ok(_) => {}
                 Err(error) if error.refused => return Err(CheckoutError::AmountRefused),
@@ -203,8 +215,10 @@ impl Checkout for ShopPort {
     async fn order(&self, order: &str) -> Result<(OrderDto, OutcomeDto), CheckoutError> {
         let outcome = self.outcome(order, None).await?;
         let status = self.status(order).await?;
-        if outcome.state == app::dto::OutcomeState::Paid {
-            self.empty_cart_of(&status);
+        match status.order.state {
+            OrderState::Open => {}
+            OrderState::Paid(_) => self.empty_cart_of(&status),
+            OrderState::Closed => self.renew_cart_of(&status),
         }
         Ok((shown::order(&status), outcome))
     }

@@ -1,9 +1,10 @@
-//! What a replica does beside answering: it finishes what others left, takes up events, and forgets what is old. Replicas do
+//! What a replica does beside answering: it finishes what others left, takes up events, closes what nobody
+//! pays, and forgets what is old. Replicas do
 //! this side by side; each step is bounded, and one that fails is tried again at its next turn.
 
 use std::{future::Future, time::Duration};
 
-use payments::Ctx;
+use payments::{Ctx, expire::Expired};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -13,6 +14,8 @@ use crate::worker;
 const RECOVERY_PAUSE: Duration = Duration::from_secs(1);
 /// How often events are looked for that were kept and not handled, as after a crash. The provider delivers again only later.
 const INBOX_PAUSE: Duration = Duration::from_secs(2);
+/// How often orders are looked for that nobody has paid in time. Their hold time is an hour, so that some seconds are nothing.
+const EXPIRE_PAUSE: Duration = Duration::from_secs(5);
 /// How often what is old is looked for. It is kept for hours, so that a minute more is nothing.
 const PURGE_PAUSE: Duration = Duration::from_mins(1);
 
@@ -33,6 +36,7 @@ pub fn start(
         ("leases", repeat("leases", ctx.limits.lease, ctx, stop, after_clock_jump)),
         ("the inbox", repeat("inbox", INBOX_PAUSE, ctx, stop, take_up_events)),
         ("missed events", repeat("missed events", LISTS_PAUSE, ctx, stop, take_in_missed_events)),
+        ("unpaid orders", repeat("unpaid orders", EXPIRE_PAUSE, ctx, stop, expire)),
         ("the purge", repeat("purge", PURGE_PAUSE, ctx, stop, purge)),
     ];
     if let Some(every) = reconcile_every {
@@ -110,6 +114,16 @@ async fn reconcile(ctx: Ctx, every: Duration) {
             }
         }
         Err(error) => tracing::warn!(%error, "could not reconcile; the next run does"),
+    }
+}
+
+async fn expire(ctx: Ctx) {
+    match payments::expire::run(&ctx).await {
+        Ok(Expired { closed: 0, paid: 0, held: 0 }) => {}
+        Ok(Expired { closed, paid, held }) => {
+            tracing::info!(closed, paid, held, "looked after orders that were not paid in time")
+        }
+        Err(error) => tracing::warn!(%error, "could not look for orders that were not paid in time"),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     dto::{CardDto, OutcomeState, ReviewDto},
     pages::{order_token, query},
     port::checkout,
-    text::en,
+    text::en::{self, Words},
 };
 
 #[component]
@@ -35,10 +35,19 @@ fn Confirm(review: ReviewDto) -> impl IntoView {
     let step = if payable {
         Either::Left(view! { <PayOnce review /> })
     } else {
+        let (Words { heading, body, action, .. }, address) = match state {
+            OutcomeState::Closed => (en::EXPIRED, "/cart".to_owned()),
+            OutcomeState::Ready
+            | OutcomeState::Failed
+            | OutcomeState::Pending
+            | OutcomeState::ActionRequired
+            | OutcomeState::Unknown
+            | OutcomeState::Paid => (en::ALREADY_SENT, format!("/orders/{token}")),
+        };
         Either::Right(view! {
-            <h1 tabindex="-1">"This order already has a payment"</h1>
-            <p class="lead">"You were not charged again. The order's page shows the outcome."</p>
-            <p class="actions"><a class="button" href=format!("/orders/{token}")>"Show the outcome"</a></p>
+            <h1 tabindex="-1">{heading}</h1>
+            <p class="lead">{body}</p>
+            <p class="actions"><a class="button" href=address>{action}</a></p>
         })
     };
     let data_state = if payable { OutcomeState::Ready.as_data_state() } else { state.as_data_state() };

@@ -85,6 +85,13 @@ pub const EXPIRED: Words = Words {
     action: "Start again with the same cart",
 };
 
+pub const ALREADY_SENT: Words = Words {
+    title: "Already sent",
+    heading: "This order already has a payment",
+    body: "You were not charged again. The order's page shows the outcome.",
+    action: "Show the outcome",
+};
+
 pub const READY: Words = Words {
     title: "Not paid yet",
     heading: "This order is not paid yet",

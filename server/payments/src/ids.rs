@@ -104,6 +104,16 @@ impl CartId {
         IntentId::parse(text).map(|id| Self(id.0)).or(Err(InvalidId { kind: "cart" }))
     }
 
+    /// The UUID under which the same cart goes on when its order has closed. Always the same one, so that two clicks, or two
+    /// tabs, still make one order.
+    #[must_use]
+    pub fn successor(self) -> Self {
+        let hash: [u8; 32] = Sha256::digest(format!("cart/1 {self}")).into();
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hash[..16]);
+        Self(Builder::from_random_bytes(bytes).into_uuid())
+    }
+
     /// The UUID.
     pub fn as_uuid(self) -> Uuid {
         self.0

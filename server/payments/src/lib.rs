@@ -27,6 +27,7 @@ pub mod ctx;
 pub mod pay;
 pub mod settle;
 
+pub mod expire;
 pub mod inbox;
 pub mod lists;
 pub mod notice;

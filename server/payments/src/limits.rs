@@ -43,6 +43,9 @@ pub const MIGRATION_LOOK_PAUSE: Duration = Duration::from_millis(100);
 /// Most batches of one run of the purge: a backlog of a million is gone within a few runs, and no run lasts for ever.
 pub const PURGE_BATCHES: usize = 200;
 
+/// Most batches of one run of the timer for unpaid orders: a rush of a thousand is over within some runs.
+pub const EXPIRE_BATCHES: usize = 10;
+
 /// Longest frozen request; a confirm is a payment method and an address. The database checks the same number.
 pub const MAX_REQUEST_BYTES: usize = 8_192;
 
@@ -140,6 +143,16 @@ pub struct Limits {
     /// How long after the reservation an intent may stay unknown. Then its payment intent is cancelled at the provider, which
     /// proves that it can no longer charge. Long enough for a provider's bad minute; short, since the customer waits.
     pub unknown_deadline: Duration,
+    /// How long after the reservation an intent may wait for the customer at the bank. Then its payment intent is cancelled. Longer
+    /// than banks give their customers, and than anybody looks for a telephone.
+    pub bank_deadline: Duration,
+    /// How long an order that nobody pays keeps its stock. Long enough for a customer who looks for a card.
+    pub order_hold: Duration,
+    /// How many orders whose hold time is over one batch takes: each is a call or two to the provider, and they run side by side.
+    pub expire_batch: i64,
+    /// After what time an order is taken up again that could not be decided. Above the time that the calls for a batch take, so
+    /// that replicas share the work.
+    pub expire_pause: Duration,
     /// How many due intents one run of recovery claims: each is one call to the provider, and they run side by side.
     pub recovery_batch: i64,
     /// How long a final answer is repeated; then it is purged, and a late repeat gets 410. A day, as at the provider: no honest
@@ -198,6 +211,10 @@ impl Default for Limits {
             longest_refund_pause: Duration::from_hours(1),
             provider_key_memory: Duration::from_hours(23),
             unknown_deadline: Duration::from_mins(1),
+            bank_deadline: Duration::from_mins(30),
+            order_hold: Duration::from_hours(1),
+            expire_batch: 20,
+            expire_pause: Duration::from_mins(1),
             recovery_batch: 20,
             retention: Duration::from_hours(24),
             purge_batch: 1_000,

@@ -1,7 +1,7 @@
 //! Orders: what is bought. Made once per cart and content, never changed after.
 
 pub mod by_key;
-mod store;
+pub(crate) mod store;
 
 use std::collections::BTreeMap;
 

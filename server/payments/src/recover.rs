@@ -107,6 +107,10 @@ async fn look(ctx: &Ctx, claim: &Claim, lease_ends: Instant) -> Result<Standing,
             Fact::NotCharged(ProvenNotCharged::bank_step_ended())
         }
         ProbeOutcome::NotCharged | ProbeOutcome::CannotTell(_) if claim.is_overdue => cancel(ctx, claim).await,
+        // The customer left the bank's page and did not come back to it.
+        ProbeOutcome::ActionRequired { .. } if claim.is_overdue && claim.state == State::ActionRequired => {
+            cancel(ctx, claim).await
+        }
         // A process that stood still meanwhile sends nothing: whoever owns the intent by now asks first.
         ProbeOutcome::NotCharged if claim.key_is_remembered && Instant::now() < lease_ends => {
             match resend(ctx, claim).await {
@@ -142,7 +146,7 @@ async fn declined_by_all(ctx: &Ctx, claim: &Claim, decline: Decline) -> Fact {
 /// that one was faster, the cancelling finds the charge.
 async fn cancel(ctx: &Ctx, claim: &Claim) -> Fact {
     let seen = ctx.provider.cancel(&claim.payment_intent).await;
-    tracing::info!(intent = %claim.key, ?seen, "the deadline of an unknown outcome is over");
+    tracing::info!(intent = %claim.key, ?seen, "the deadline of an intent without an end is over");
     fact_of(seen)
 }
 

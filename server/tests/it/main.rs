@@ -33,4 +33,5 @@ mod security;
 mod slow_clients;
 mod stopping;
 mod tidy;
+mod unpaid_orders;
 mod webhooks;

@@ -36,7 +36,7 @@ const UNASKED: Duration = Duration::from_secs(12);
 /// Statements that no visitor, program or operator can make this shop ask in a moment, by a part that only they have. They fail in
 /// the tests of the domain (`server/payments/tests/it/statements_fail.rs`), and the last ones, of what is read from the provider's
 /// lists, in those of the shop (`server/tests/it/reconcile_fails.rs`).
-const ELSEWHERE: [&str; 16] = [
+const ELSEWHERE: [&str; 18] = [
     // Once a minute.
     "set purged_at = now(), email = null",
     "set purged_at = now(), archive_status = null",
@@ -44,6 +44,9 @@ const ELSEWHERE: [&str; 16] = [
     "select 'amount_mismatch'",
     // Money for an intent that has failed, as only news from the provider that nobody asked for bring it.
     "'order_paid_late'",
+    // Orders whose hold time is over, which is an hour.
+    "set hold_from = case o.state",
+    "set state = 'closed'",
     // Once a minute.
     "delete from inbox_events",
     // Once a minute, and of those once an hour.

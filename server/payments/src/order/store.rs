@@ -1,6 +1,7 @@
 //! All SQL of orders.
 
 pub(crate) mod by_key;
+pub(crate) mod hold;
 
 use time::OffsetDateTime;
 use uuid::Uuid;

@@ -53,6 +53,19 @@ pub async fn assert_books_balance(pool: &PgPool, provider: &Fake) {
             where i.state = 'succeeded' and o.state <> 'paid'",
         ),
         (
+            "a closed order with a live intent",
+            "select count(*) from intents i join orders o on o.id = i.order_id
+            where o.state = 'closed' and i.state <> 'failed'",
+        ),
+        (
+            "pieces that are neither on the shelf nor in an order, or both",
+            "select count(*) from products p
+            join (values ('lamp', 500), ('mug', 100000), ('notebook', 100000)) as seeded (sku, pieces) on seeded.sku = p.sku
+            where p.stock - p.owed <> seeded.pieces - (
+                select coalesce(sum(l.quantity), 0) from order_lines l join orders o on o.id = l.order_id
+                where l.sku = p.sku and o.state <> 'closed')",
+        ),
+        (
             "two live intents of one order",
             "select count(*) from (select from intents where state <> 'failed'
             group by order_id having count(*) > 1) as wrong",

@@ -51,6 +51,7 @@ struct Truth {
     blind: bool,
     cancels: usize,
     deaf: bool,
+    cancel_gate: Option<Arc<Semaphore>>,
 }
 
 struct PaymentIntent {
@@ -84,6 +85,19 @@ impl Fake {
     /// Whether cancelling is of no avail.
     pub fn set_deaf(&self, deaf: bool) {
         self.0.lock().unwrap().deaf = deaf;
+    }
+
+    /// From now on, cancelling is done at once, and its answer waits for a permit.
+    pub fn hold_cancels(&self, gate: Option<Arc<Semaphore>>) {
+        self.0.lock().unwrap().cancel_gate = gate;
+    }
+
+    /// The provider breaks its word: what was cancelled is charged all the same.
+    pub fn charge_cancelled(&self, payment_intent: &ProviderPaymentIntentId) -> ProviderCharge {
+        let mut truth = self.0.lock().unwrap();
+        let intent = truth.intents.get_mut(payment_intent.as_str()).unwrap();
+        assert!(intent.cancelled);
+        intent.charge(intent.money)
     }
 
     /// The customer did (or did not do) what the bank asked.
@@ -224,20 +238,23 @@ impl Provider for Fake {
     }
 
     async fn cancel(&self, payment_intent: &ProviderPaymentIntentId) -> ProbeOutcome {
-        {
+        let (gate, cancelled) = {
             let mut truth = self.0.lock().unwrap();
-            truth.cancels += 1;
             if truth.deaf {
+                truth.cancels += 1;
                 return ProbeOutcome::CannotTell(UnknownReason::TimedOut);
             }
             let intent = truth.intents.get_mut(payment_intent.as_str()).unwrap();
-            if intent.charges.is_empty() {
-                intent.cancelled = true;
-                intent.bank = false;
-                return ProbeOutcome::Cancelled;
-            }
+            let cancelled = intent.charges.is_empty();
+            intent.cancelled |= cancelled;
+            intent.bank = false;
+            truth.cancels += 1;
+            (truth.cancel_gate.clone(), cancelled)
+        };
+        if let Some(gate) = gate {
+            gate.acquire().await.unwrap().forget();
         }
-        self.probe(payment_intent).await
+        if cancelled { ProbeOutcome::Cancelled } else { self.probe(payment_intent).await }
     }
 
     async fn card_session(&self, _: &str) -> CardSessionOutcome {

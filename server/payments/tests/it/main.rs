@@ -11,6 +11,8 @@ mod clock_jumps;
 mod cost;
 mod crash;
 mod deadline;
+mod expire;
+mod expire_races;
 mod fake;
 mod first_again_other;
 mod money_that_does_not_fit;

@@ -4,7 +4,7 @@
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use payments::{
-    api_key,
+    api_key, expire,
     inbox::{self, Effect, Received},
     intent::Fact,
     limits::Limits,
@@ -147,4 +147,33 @@ async fn fault_p9_old_events_that_cannot_be_forgotten_are_forgotten_by_the_next_
         inbox::purge(&ctx).await.unwrap();
         assert_eq!(count(&pool, "select count(*) from inbox_events").await, 0, "{code}");
     }
+}
+
+/// The taking of due orders fails, or the closing: the next run closes the order, and its piece comes back once.
+#[sqlx::test(migrator = "payments::MIGRATOR")]
+async fn fault_p9_an_order_that_could_not_be_closed_is_closed_by_the_next_run(pool: PgPool) {
+    let provider = Arc::new(Fake::default());
+    let at_once = Limits { order_hold: Duration::ZERO, expire_pause: Duration::ZERO, ..Limits::default() };
+    let ctx = replica_with(&pool, &provider, at_once);
+    let mut orders = 0;
+    for code in CODES {
+        for table in ["orders", "products"] {
+            lamp(&ctx).await;
+            orders += 1;
+            strike_once(&pool, table, "update", code).await;
+            let first = expire::run(&ctx).await;
+            if table == "orders" {
+                assert_clear(code, first);
+            } else {
+                assert_eq!(first.unwrap().held > 0, code == NOT_REPEATED, "{code}: held until the next run");
+            }
+            eventually("the next runs close it", || async {
+                expire::run(&ctx).await.unwrap();
+                (count(&pool, "select count(*) from orders where state = 'closed'").await == orders).then_some(())
+            })
+            .await;
+            assert_eq!(count(&pool, "select stock::bigint from products where sku = 'lamp'").await, 500, "{code}");
+        }
+    }
+    assert_books_balance(&pool, &provider).await;
 }

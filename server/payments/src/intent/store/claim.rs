@@ -26,8 +26,8 @@ pub(crate) struct Claim {
     pub(crate) request: Vec<u8>,
     /// Whether the provider still remembers the idempotency key, so that the same request may be sent again.
     pub(crate) key_is_remembered: bool,
-    /// Whether the time is over by which the customer was told to know, or cannot be told since the clock has fallen back by
-    /// more than that. Never of a bank step, which waits for the customer.
+    /// Whether the time is over by which the customer was told to know (or had to be done at the bank), or cannot be told since
+    /// the clock has fallen back by more than that.
     pub(crate) is_overdue: bool,
 }
 
@@ -83,8 +83,9 @@ pub(crate) async fn claim_one(pool: &Pool, limits: &Limits, key: &IntentKey) -> 
             and (lease_expires_at is null or lease_expires_at <= now())
         returning order_id, id, fence, state, amount_minor, currency, provider_payment_intent, request,
             created_at > now() - make_interval(secs => $5) as "key_is_remembered!",
-            state <> 'action_required'
-                and created_at not between now() - make_interval(secs => $6) and now() + make_interval(secs => $6)
+            created_at not between
+                now() - make_interval(secs => case state when 'action_required' then $7::float8 else $6::float8 end)
+                and now() + make_interval(secs => case state when 'action_required' then $7::float8 else $6::float8 end)
                 as "is_overdue!""#,
         key.operation.as_str(),
         key.order.as_uuid(),
@@ -92,6 +93,7 @@ pub(crate) async fn claim_one(pool: &Pool, limits: &Limits, key: &IntentKey) -> 
         seconds(limits.lease),
         seconds(limits.provider_key_memory),
         seconds(limits.unknown_deadline),
+        seconds(limits.bank_deadline),
     )
     .fetch_optional(pool)
     .await
@@ -121,13 +123,15 @@ pub(crate) async fn claim_due(pool: &Pool, limits: &Limits) -> Result<Vec<ClaimR
         where i.operation = d.operation and i.order_id = d.order_id and i.id = d.id
         returning i.order_id, i.id, i.fence, i.state, i.amount_minor, i.currency, i.provider_payment_intent, i.request,
             i.created_at > now() - make_interval(secs => $3) as "key_is_remembered!",
-            i.state <> 'action_required'
-                and i.created_at not between now() - make_interval(secs => $4) and now() + make_interval(secs => $4)
+            i.created_at not between
+                now() - make_interval(secs => case i.state when 'action_required' then $5::float8 else $4::float8 end)
+                and now() + make_interval(secs => case i.state when 'action_required' then $5::float8 else $4::float8 end)
                 as "is_overdue!""#,
         limits.recovery_batch,
         seconds(limits.lease),
         seconds(limits.provider_key_memory),
         seconds(limits.unknown_deadline),
+        seconds(limits.bank_deadline),
     )
     .fetch_all(pool)
     .await

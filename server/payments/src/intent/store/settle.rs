@@ -181,7 +181,11 @@ pub(crate) async fn wait_for_bank(
     let moved = sqlx::query!(
         "update intents
         set state = 'action_required', continue_url = $5, lease_expires_at = null,
-            look_at = now() + greatest(make_interval(secs => $6), (now() - created_at) / 4)
+            look_at = least(
+                now() + greatest(make_interval(secs => $6), (now() - created_at) / 4),
+                case when created_at + make_interval(secs => $7) > now()
+                    then created_at + make_interval(secs => $7) end
+            )
         where operation = $1 and order_id = $2 and id = $3
             and finished_at is null and ($4::bigint is null or fence = $4)",
         key.operation.as_str(),
@@ -190,6 +194,7 @@ pub(crate) async fn wait_for_bank(
         fence,
         continue_url.as_str(),
         seconds(limits.longest_look_pause),
+        seconds(limits.bank_deadline),
     )
     .execute(pool)
     .await?;
@@ -211,7 +216,9 @@ pub(crate) async fn rest(
             look_at = least(
                 now() + make_interval(secs => least($6, $5 * power(2, least(looks, 16)))),
                 case when state <> 'action_required' and created_at + make_interval(secs => $7) > now()
-                    then created_at + make_interval(secs => $7) end
+                    then created_at + make_interval(secs => $7) end,
+                case when state = 'action_required' and created_at + make_interval(secs => $8) > now()
+                    then created_at + make_interval(secs => $8) end
             )
         where operation = $1 and order_id = $2 and id = $3
             and finished_at is null and ($4::bigint is null or fence = $4)
@@ -223,6 +230,7 @@ pub(crate) async fn rest(
         seconds(limits.first_pause),
         seconds(limits.longest_look_pause),
         seconds(limits.unknown_deadline),
+        seconds(limits.bank_deadline),
     )
     .fetch_optional(pool)
     .await
@@ -257,7 +265,8 @@ pub(crate) async fn doubt_amount(pool: &Pool, target: &Target, charge: &Provider
 }
 
 /// Money for an intent that has an end already: told once; booked, if the intent has no other charge; the order becomes paid, if
-/// the amount is the order's. The archived answer stays. A charge that is booked already is no news.
+/// the amount is the order's. One that had closed takes its pieces again; those that are no longer there are owed. The archived
+/// answer stays. A charge that is booked already is no news.
 pub(crate) async fn book_late(
     pool: &Pool,
     target: &Target,
@@ -297,7 +306,28 @@ pub(crate) async fn book_late(
             set state = 'paid', paid_intent = s.id, charge = $4, paid_at = $7, email = s.email
             from subject s
             where o.id = s.order_id and o.state <> 'paid' and o.amount_minor = $5 and o.currency = $6
-            returning o.id
+            returning o.id, o.closed_at
+        ),
+        pieces as (
+            select l.sku, sum(l.quantity)::integer as quantity
+            from paid p
+            join order_lines l on l.order_id = p.id
+            where p.closed_at is not null and l.sku is not null
+            group by l.sku
+        ),
+        locked as materialized (
+            select p.sku
+            from products p
+            where p.sku in (select sku from pieces)
+            order by p.sku
+            for no key update
+        ),
+        retaken as (
+            update products p
+            set stock = p.stock - least(p.stock, w.quantity), owed = p.owed + w.quantity - least(p.stock, w.quantity)
+            from locked l
+            join pieces w on w.sku = l.sku
+            where p.sku = l.sku
         ),
         handled as (
             update inbox_events
