@@ -147,7 +147,7 @@ pub async fn forget_keys(State(sandbox): State<Arc<Sandbox>>) -> Response<Body> 
 
 /// The page for people.
 pub async fn home(State(sandbox): State<Arc<Sandbox>>) -> Response<Body> {
-    let faults = sandbox.faults.len();
+    let faults = sandbox.faults.in_force();
     let (page, number) = {
         let world = sandbox.world();
         (pages::home(&world.state, &sandbox.address, faults), sandbox.journal.newest())

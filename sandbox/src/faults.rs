@@ -81,8 +81,9 @@ impl Faults {
         serde_json::json!({ "faults": self.lock().1 })
     }
 
-    pub fn len(&self) -> usize {
-        self.lock().1.len()
+    /// How many can still strike. A fault that is used up stays in the list, to tell what it struck.
+    pub fn in_force(&self) -> usize {
+        self.lock().1.iter().filter(|set| set.order.next.is_none_or(|next| set.struck < next)).count()
     }
 
     /// The faults that strike this call, in the order in which they were set.
@@ -196,7 +197,9 @@ mod tests {
         );
         let other = Subject { call: "confirm", order: Some("o2".into()), payment_intent: None, event: None };
         assert!(faults.strike(&other, &[Turn::Before]).faults.is_empty());
-        assert_eq!(strikes(&faults, 4), [1, 1, 0, 0]);
+        assert_eq!((strikes(&faults, 1), faults.in_force()), (vec![1], 1));
+        assert_eq!((strikes(&faults, 3), faults.in_force()), (vec![1, 0, 0], 0), "used up, and still listed");
+        assert_eq!(faults.list()["faults"][0]["struck"], 2);
     }
 
     #[test]

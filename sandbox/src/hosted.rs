@@ -88,6 +88,7 @@ pub fn card_form(change: &mut Change<'_>, call: &Call) -> Done {
         email: typed.email.and_then(|email| tidy(email, 320)),
         error_code: None,
         error_param: None,
+        intent: (!intent.is_empty()).then(|| intent.clone()),
         created: call.now(),
     };
     let target = match tokenize(&typed, call.now()) {

@@ -318,6 +318,9 @@ pub struct Session {
     pub email: Option<String>,
     pub error_code: Option<String>,
     pub error_param: Option<String>,
+    /// The checkout intent of the form that made it. Journals from before it was kept have none.
+    #[serde(default)]
+    pub intent: Option<String>,
     pub created: i64,
 }
 

@@ -219,6 +219,7 @@ pub fn session(state: &State, session: &Session) -> Value {
         "card": method.map(|method| json!({"brand": method.brand, "last4": method.last4})),
         "billing_details": {"name": session.name, "email": session.email},
         "error": error,
+        "intent": session.intent,
         "created": session.created,
         "livemode": false,
     })

@@ -51,12 +51,14 @@ impl ShopPort {
         Self { shop, facts, response }
     }
 
-    /// Exchanges a card session for the card it stands for.
+    /// Exchanges a card session for the card it stands for. A session pays the intent whose form made it, and no other.
     ///
     /// # Errors
-    /// `NotFound` where the provider does not know it or it has no card, `Unavailable` where it cannot tell.
-    pub async fn card_of_session(&self, session: &str) -> Result<SessionCard, CheckoutError> {
-        let session = self.session(session).await?.ok_or(CheckoutError::NotFound)?;
+    /// `NotFound` where the provider does not know it, it has no card or is of another intent, `Unavailable` where it cannot tell.
+    pub async fn card_of_session(&self, session: &str, intent: IntentId) -> Result<SessionCard, CheckoutError> {
+        let session = self.session(session).await?;
+        let is_of_intent = |session: &CardSession| session.intent.as_deref() == Some(intent.to_string().as_str());
+        let session = session.filter(is_of_intent).ok_or(CheckoutError::NotFound)?;
         let payment_method = session.payment_method.ok_or(CheckoutError::NotFound)?.expose().to_owned();
         let card = CardDto {
             brand: session.brand.unwrap_or_else(|| "card".to_owned()),
@@ -199,7 +201,7 @@ impl Checkout for ShopPort {
     async fn review(&self, order: &str, intent: &str, session: &str) -> Result<ReviewDto, CheckoutError> {
         let intent = IntentId::parse(intent).or(Err(CheckoutError::InvalidIntent))?;
         let status = self.status(order).await?;
-        let card = self.card_of_session(session).await?;
+        let card = self.card_of_session(session, intent).await?;
         let outcome = self.for_this_browser(shown::outcome_of_status(&self.shop.ctx, &status));
         Ok(ReviewDto {
             order: shown::order(&status),

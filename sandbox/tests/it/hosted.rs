@@ -49,6 +49,7 @@ async fn a_good_card_leads_to_the_review_page_and_its_session_pays() {
     assert_eq!(query(&got, "intent"), INTENT);
     let session = session(&sandbox, &got).await;
     assert_eq!(session["error"], Value::Null);
+    assert_eq!(session["intent"], INTENT, "the session says whose form made it");
     assert_eq!(session["card"], serde_json::json!({"brand": "visa", "last4": "4242"}));
     assert_eq!(session["billing_details"], serde_json::json!({"name": "Zoë Ångström", "email": "zoe@example.com"}));
     let intent = sandbox.intent("order-1").await;

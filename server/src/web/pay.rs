@@ -11,6 +11,7 @@ use axum::{
     response::Response,
 };
 use http::HeaderMap;
+use payments::ids::IntentId;
 use serde::Deserialize;
 
 use super::{
@@ -48,7 +49,8 @@ pub async fn submit(
 }
 
 async fn pay(port: &ShopPort, order: &str, form: PayForm) -> Result<(), CheckoutError> {
-    let card = port.card_of_session(&form.session).await?;
+    let intent = IntentId::parse(&form.intent).or(Err(CheckoutError::InvalidIntent))?;
+    let card = port.card_of_session(&form.session, intent).await?;
     let replaces = (!form.replaces.is_empty()).then_some(form.replaces);
     let pay = PayDto {
         order: order.to_owned(),

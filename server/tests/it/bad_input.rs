@@ -215,9 +215,9 @@ async fn an_unknown_server_function_is_not_found(db: PgPool) {
 async fn the_plain_form_refuses_what_the_server_function_refuses(db: PgPool) {
     let house = House::new(db).await;
     let order = house.order("mug").await;
-    let session = house.card_session(&order, "4242424242424242").await;
     let amount = order.amount.to_string();
     let intent = uuid();
+    let session = house.card_session(&order, &intent, "4242424242424242").await;
     let form = |intent: &str, amount: &str| {
         [
             ("intent", intent.to_owned()),
@@ -258,9 +258,10 @@ async fn display(house: &House, order: &crate::house::Order) -> String {
 async fn b165_no_card_number_or_token_is_stored(db: PgPool) {
     let house = House::new(db).await;
     let order = house.order("mug").await;
-    let session = house.card_session(&order, "4242424242424242").await;
+    let intent = uuid();
+    let session = house.card_session(&order, &intent, "4242424242424242").await;
     let fields = [
-        ("intent", uuid()),
+        ("intent", intent),
         ("session", session),
         ("amount", order.amount.to_string()),
         ("currency", order.currency.clone()),

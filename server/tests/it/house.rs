@@ -234,14 +234,14 @@ impl House {
     }
 
     /// Fills in the card form at the provider as a browser without scripts does; gives the card session it comes back with.
-    pub async fn card_session(&self, order: &Order, number: &str) -> String {
+    pub async fn card_session(&self, order: &Order, intent: &str, number: &str) -> String {
         let here = format!("{}/checkout/{}", self.url(), order.token);
         let review = format!("{here}/review");
         let form = [
             ("key", "pk_test_house"),
             ("return_url", review.as_str()),
             ("retry_url", here.as_str()),
-            ("intent", "7f3c1e0a-5b1d-4c8e-9a52-0d6f2b7e4a11"),
+            ("intent", intent),
             ("email", "ana@example.org"),
             ("cardnumber", number),
             ("exp", "12/40"),

@@ -133,7 +133,7 @@ async fn a_reservation_whose_answer_is_lost_is_never_said_not_to_have_begun(db: 
         let (order, intent) = (house.order("mug").await, uuid());
         let form = [
             ("intent", intent.clone()),
-            ("session", house.card_session(&order, "4242424242424242").await),
+            ("session", house.card_session(&order, &intent, "4242424242424242").await),
             ("amount", order.amount.to_string()),
             ("currency", order.currency.clone()),
         ];

@@ -42,7 +42,7 @@ async fn fault_g7_a_provider_that_is_down_means_503_and_no_charge_and_then_the_s
     let turned_away = house.pay(&order, &intent, GOOD_CARD).await;
     turned_away.assert_refused(503, "not_sent");
     assert_eq!(turned_away.retry_after.as_deref(), Some("2"));
-    let session = house.card_session(&order, "4242424242424242").await;
+    let session = house.card_session(&order, &intent, "4242424242424242").await;
     let fields = [
         ("intent", intent.clone()),
         ("session", session),

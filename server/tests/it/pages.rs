@@ -27,8 +27,9 @@ fn intent_of(html: &str) -> String {
 async fn every_page_of_the_route_table_renders(db: PgPool) {
     let house = House::new(db).await;
     let order = house.order("lamp").await;
-    let session = house.card_session(&order, "4242424242424242").await;
-    let review = format!("/checkout/{}/review?session={session}&intent={}", order.token, uuid());
+    let intent = uuid();
+    let session = house.card_session(&order, &intent, "4242424242424242").await;
+    let review = format!("/checkout/{}/review?session={session}&intent={intent}", order.token);
     for path in ["/", "/cart", &format!("/checkout/{}", order.token), &review, &format!("/orders/{}", order.token)] {
         let (headers, html) = get(&house, path).await;
         assert!(html.contains("<main") && html.contains("</html>"), "{path}");

@@ -1,9 +1,10 @@
 //! One payment: what it costs, what it leaves, and how it ends when the bank says no.
 
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 use sqlx::{Executor as _, PgPool};
 
-use crate::house::{GOOD_CARD, House, Plan, until, uuid};
+use crate::house::{GOOD_CARD, House, Order, Plan, until, uuid};
 
 #[sqlx::test(migrator = "payments::MIGRATOR")]
 async fn a_customer_who_pays_is_charged_once(db: PgPool) {
@@ -202,4 +203,34 @@ impl Counted {
             commits: one("select xact_commit from pg_stat_database where datname = $1").await,
         }
     }
+}
+
+/// A card form that one order's page made pays that order's intent; its session is worth nothing for another one.
+#[sqlx::test(migrator = "payments::MIGRATOR")]
+async fn a_card_session_pays_the_intent_of_its_form_and_no_other(db: PgPool) {
+    let house = House::new(db).await;
+    let (ana, ben) = (house.order("lamp").await, house.order("mug").await);
+    let (intent, other) = (uuid(), uuid());
+    let session = house.card_session(&ana, &intent, "4242424242424242").await;
+    let form = |order: &Order, intent: &str| {
+        [
+            ("intent", intent.to_owned()),
+            ("session", session.clone()),
+            ("amount", order.amount.to_string()),
+            ("currency", order.currency.clone()),
+        ]
+    };
+    for (order, intent) in [(&ben, &other), (&ana, &other)] {
+        let refused = house.post_pay_form(order, &form(order, intent)).await;
+        assert_eq!(refused.status(), StatusCode::NOT_FOUND);
+        let review = format!("{}/checkout/{}/review?session={session}&intent={intent}", house.url(), order.token);
+        let page = house.http.get(review).send().await.unwrap();
+        assert_eq!(page.status(), StatusCode::NOT_FOUND);
+        assert!(!page.text().await.unwrap().contains("4242"), "another order's card is not shown");
+    }
+    assert_eq!(house.count("select count(*) from intents").await, 0);
+    assert_eq!(house.post_pay_form(&ana, &form(&ana, &intent)).await.status(), StatusCode::SEE_OTHER);
+    house.assert_charged_once(&ana).await;
+    house.assert_not_charged(&ben).await;
+    house.assert_books_balance().await;
 }

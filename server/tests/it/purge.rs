@@ -66,7 +66,8 @@ async fn fault_x1_first_again_and_purged(db: PgPool) {
 async fn the_plain_form_of_a_purged_intent_leads_to_the_outcome(db: PgPool) {
     let house = House::new(db).await;
     let order = house.order("lamp").await;
-    let (intent, session) = (uuid(), house.card_session(&order, "4242424242424242").await);
+    let intent = uuid();
+    let session = house.card_session(&order, &intent, "4242424242424242").await;
     let fields = [
         ("intent", intent),
         ("session", session),

@@ -70,7 +70,7 @@ async fn a_closed_order_says_so_everywhere_and_charges_nobody(db: PgPool) {
     let house = House::new(db).await;
     let order = house.order("lamp").await;
     let intent = uuid();
-    let session = house.card_session(&order, "4242424242424242").await;
+    let session = house.card_session(&order, &intent, "4242424242424242").await;
     assert_eq!(hold_time_passes(&house).await.closed, 1);
 
     for path in [format!("/checkout/{}", order.token), format!("/orders/{}", order.token)] {

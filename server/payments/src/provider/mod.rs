@@ -232,6 +232,8 @@ pub struct CardSession {
     pub last4: Option<String>,
     pub name: Option<String>,
     pub email: Option<String>,
+    /// The checkout intent whose form made it; it may pay no other.
+    pub intent: Option<String>,
     /// The provider's code of the fault, e.g. `incorrect_number`.
     pub error_code: Option<String>,
 }

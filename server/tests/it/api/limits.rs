@@ -44,7 +44,7 @@ async fn an_address_that_posts_too_often_is_told_so_and_keeps_its_intent(db: PgP
     let house = House::with(db, Plan { guard, ..Plan::default() }).await;
     let order = house.order("mug").await;
     let intent = uuid();
-    let session = house.card_session(&order, "4242424242424242").await;
+    let session = house.card_session(&order, &intent, "4242424242424242").await;
     let form = [
         ("intent", intent.clone()),
         ("session", session),

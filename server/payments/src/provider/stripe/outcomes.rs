@@ -144,6 +144,7 @@ fn card_session_found(session: wire::CardSession) -> CardSession {
         last4: last4.filter(|digits| digits.len() == 4 && digits.bytes().all(|digit| digit.is_ascii_digit())),
         name: name.map(shortened),
         email: email.map(shortened),
+        intent: session.intent.map(shortened),
         error_code: session.error.map(|error| tame_code(error.code.as_deref())),
     }
 }

@@ -132,6 +132,8 @@ pub(super) struct CardSession {
     #[serde(default)]
     pub(super) billing_details: Option<BillingDetails>,
     #[serde(default)]
+    pub(super) intent: Option<String>,
+    #[serde(default)]
     pub(super) error: Option<CardError>,
 }
 

@@ -121,6 +121,7 @@ async fn a_card_session_gives_the_payment_method_or_the_fault() {
     let good = serde_json::json!({
         "id": "cs_1", "payment_method": "pm_7", "card": {"brand": "visa", "last4": "4242"},
         "billing_details": {"name": "Ana Test", "email": "ana@shop.example"}, "error": null,
+        "intent": "7f3c1e0a-5b1d-4c8e-9a52-0d6f2b7e4a11",
     });
     let bad = serde_json::json!({
         "id": "cs_1", "payment_method": null, "card": null,
@@ -136,9 +137,10 @@ async fn a_card_session_gives_the_payment_method_or_the_fault() {
     assert_eq!((session.brand.as_deref(), session.last4.as_deref()), (Some("visa"), Some("4242")));
     assert_eq!((session.name.as_deref(), session.email.as_deref()), (Some("Ana Test"), Some("ana@shop.example")));
     assert_eq!(session.error_code, None);
+    assert_eq!(session.intent.as_deref(), Some("7f3c1e0a-5b1d-4c8e-9a52-0d6f2b7e4a11"));
 
     let CardSessionOutcome::Found(session) = stripe.card_session("cs_1").await else { unreachable!("not found") };
-    assert!(session.payment_method.is_none());
+    assert!(session.payment_method.is_none() && session.intent.is_none());
     assert_eq!(session.error_code.as_deref(), Some("incorrect_number"));
 
     assert_eq!(stripe.card_session("cs_1").await, CardSessionOutcome::Missing);

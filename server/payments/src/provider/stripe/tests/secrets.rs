@@ -48,6 +48,7 @@ fn i17_debug_shows_no_secret_token_or_person() {
         last4: Some("4242".to_owned()),
         name: Some("Ana Test".to_owned()),
         email: Some("ana@shop.example".to_owned()),
+        intent: Some("7f3c1e0a-5b1d-4c8e-9a52-0d6f2b7e4a11".to_owned()),
         error_code: None,
     };
     assert_shows_nothing(&format!("{session:#?}"));
