@@ -100,6 +100,17 @@ export class Sandbox {
     return calls
   }
 
+  /** The bank stops waiting for the customer. */
+  async expireBankStep(order: { reference: string }): Promise<void> {
+    const { id } = await this.paymentIntent(order)
+    const response = await fetch(`${this.url}/_sandbox/payment_intents/${id}/expire`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{}',
+    })
+    if (!response.ok) throw new Error(`the bank still waits: ${response.status} ${await response.text()}`)
+  }
+
   /** Makes the next `next` matching requests misbehave. */
   async fault(match: Match, fault: Fault, next = 1): Promise<void> {
     const response = await fetch(`${this.url}/_sandbox/faults`, {

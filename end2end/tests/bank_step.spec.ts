@@ -137,6 +137,19 @@ for (const scripts of [true, false]) {
       expect(await sandbox.confirmCalls(order)).toHaveLength(1)
     })
 
+    test('the bank stops waiting: nothing is charged, and another card pays', async ({ page, sandbox, newOrder }) => {
+      const order = await newOrder()
+      await toTheBank(page, order, scripts)
+      await sandbox.expireBankStep(order)
+      await page.getByRole('button', { name: /approve/i }).click()
+      await expectNoCharge(sandbox, order)
+      await page.goto(order.outcomeUrl)
+      await expectState(page, 'declined')
+      await expect(main(page)).toContainText('No money was taken')
+      await payWithAnother(page, scripts)
+      await expectPaidOnce(page, sandbox, order)
+    })
+
     test('two tabs finish the same step: one charge, one truth', async ({ page, context, sandbox, newOrder }) => {
       for (const [one, other, end] of [
         ['approve', 'approve', 'paid'],

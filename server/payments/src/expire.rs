@@ -42,7 +42,7 @@ enum End {
 /// When the database cannot answer.
 pub async fn run_once(ctx: &Ctx) -> Result<Expired, StoreError> {
     // In a task of its own, so that a stop does not leave a payment intent cancelled and its order open.
-    let task = ctx.settling();
+    let task = ctx.clone();
     let work = ctx.detach(async move {
         let due = keyed(&task.limits, || hold::take_due(&task.pool, &task.limits)).await?;
         let ends = join_all(due.into_iter().map(|id| decide_or_hold(&task, OrderId(id)))).await;

@@ -51,7 +51,7 @@ async fn b109_the_timer_asks_before_it_closes_and_finds_the_charge(db: PgPool) {
     let (order, intent) = (house.order("lamp").await, uuid());
     assert_eq!(order.amount, 3300);
     let answer = house.pay(&order, &intent, BANK_CARD).await;
-    assert_eq!(answer.status, StatusCode::ACCEPTED);
+    assert_eq!(answer.json()["detail"], "action_required");
     approve_at_bank(&house, &answer).await;
     house.assert_charged_once(&order).await;
     assert_eq!(house.count("select count(*) from orders where state = 'paid'").await, 0, "nobody told the shop");
