@@ -58,15 +58,24 @@ const RULES: &[(&str, &str)] = &[
         "I13: a paid order without a paid intent, or the reverse",
         "select count(*) from orders o
             where (o.state = 'paid') <> exists (select from ledger_entries l where l.order_id = o.id)
-                or exists (select from intents i where i.order_id = o.id and i.state = 'succeeded'
+                or exists (select from intents i where i.operation = 'pay' and i.order_id = o.id and i.state = 'succeeded'
                     and (o.state, o.paid_intent, o.charge) is distinct from ('paid', i.id, i.charge))",
     ),
     (
         "I13: a paid intent without its two ledger entries",
         "select count(*) from intents i where i.state = 'succeeded' and 2 <> (
             select count(*) from ledger_entries l
-            where l.order_id = i.order_id and l.intent_id = i.id and l.charge = i.charge
+            where l.order_id = i.order_id and l.intent_id = i.id and l.charge = coalesce(i.charge, i.provider_refund)
                 and abs(l.amount_minor) = i.amount_minor and l.currency = i.currency)",
+    ),
+    (
+        "I11: an order's sum of refunds that is not that of its refunds, or more than its charge",
+        "select count(*) from orders o
+            where refund_reserved_minor + refunded_elsewhere_minor > amount_minor
+                or refund_reserved_minor + refunded_elsewhere_minor <> (
+                    select coalesce(sum(i.amount_minor), 0) from intents i
+                    where i.operation = 'refund' and i.order_id = o.id and i.refunded_charge = o.charge
+                        and i.state <> 'failed' and i.reversed_at is null)",
     ),
     (
         "I14: ledger entries of an intent that do not sum to zero",

@@ -68,16 +68,24 @@ impl Sandbox {
     /// # Errors
     /// When there is no such fault.
     pub async fn fault(&self, fault: &Value) -> anyhow::Result<()> {
-        ok(self.http.post(self.control("faults")).json(fault).send().await?).await.map(drop)
+        ok(self.http.post(self.address_of("faults")).json(fault).send().await?).await.map(drop)
+    }
+
+    /// Lets something happen there that the shop did not ask for, as `disputes`.
+    ///
+    /// # Errors
+    /// When it cannot happen.
+    pub async fn control(&self, what: &str, body: &Value) -> anyhow::Result<Value> {
+        Ok(ok(self.http.post(self.address_of(what)).json(body).send().await?).await?.json().await?)
     }
 
     async fn list(&self, path: &str, of: &str) -> anyhow::Result<Vec<Value>> {
-        let answer: Value = ok(self.http.get(self.control(path)).send().await?).await?.json().await?;
+        let answer: Value = ok(self.http.get(self.address_of(path)).send().await?).await?.json().await?;
         let list = answer.as_array().or_else(|| answer[of].as_array());
         list.cloned().with_context(|| format!("a list of {of}, not {answer}"))
     }
 
-    fn control(&self, path: &str) -> String {
+    fn address_of(&self, path: &str) -> String {
         format!("{}/_sandbox/{path}", self.url)
     }
 }

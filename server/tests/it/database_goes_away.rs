@@ -33,13 +33,14 @@ pub const SETTLE: &str = "before insert on ledger_entries";
 pub async fn strike_once(db: &PgPool, at: &str, code: &str) {
     let sql = format!(
         "drop trigger if exists strike on intents; drop trigger if exists strike on ledger_entries;
+         drop trigger if exists strike on orders;
          drop function if exists strike(); drop sequence if exists strikes; create sequence strikes;
          create function strike() returns trigger language plpgsql as $$
          begin
              if nextval('strikes') = 1 then
                  raise exception using errcode = '{code}', message = 'struck';
              end if;
-             return new;
+             return coalesce(new, old);
          end $$;
          create trigger strike {at} for each row execute function strike();"
     );

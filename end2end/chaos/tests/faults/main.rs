@@ -5,6 +5,7 @@
 
 mod clock;
 mod inbox;
+mod refunds;
 mod statements;
 
 use std::{sync::Arc, time::Duration};

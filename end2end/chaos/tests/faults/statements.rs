@@ -36,7 +36,7 @@ const UNASKED: Duration = Duration::from_secs(12);
 /// Statements that no visitor, program or operator can make this shop ask in a moment, by a part that only they have. They fail in
 /// the tests of the domain (`server/payments/tests/it/statements_fail.rs`), and the last ones, of what is read from the provider's
 /// lists, in those of the shop (`server/tests/it/reconcile_fails.rs`).
-const ELSEWHERE: [&str; 18] = [
+const ELSEWHERE: [&str; 25] = [
     // Once a minute.
     "set purged_at = now(), email = null",
     "set purged_at = now(), archive_status = null",
@@ -44,6 +44,14 @@ const ELSEWHERE: [&str; 18] = [
     "select 'amount_mismatch'",
     // Money for an intent that has failed, as only news from the provider that nobody asked for bring it.
     "'order_paid_late'",
+    // Refunds that take another way than the straight one; they fail in `server/tests/it/api/refunds.rs`.
+    "using first f",
+    "set state = 'failed', decline = 'generic'",
+    "set reversed_at = now()",
+    "provider_refund = coalesce($4",
+    "noted as (",
+    "set disputed_minor",
+    "select provider_payment_intent from intents where charge",
     // Orders whose hold time is over, which is an hour.
     "set hold_from = case o.state",
     "set state = 'closed'",
@@ -194,7 +202,13 @@ impl Scene {
         assert_eq!(ask(&path, Some((&intent, pay))).await, paid);
         assert_eq!(ask(&format!("/orders/{id}"), None).await["state"], "paid");
         assert_eq!(ask(&format!("/intents/{intent}?order={id}"), None).await["state"], "SUCCEEDED");
-        assert_eq!(self.ground.sandbox.charges(id).await.unwrap().len(), 1);
+        let (back, part) = (format!("/orders/{id}/refunds"), json!({"amount": 100}));
+        let refund = Uuid::new_v4().to_string();
+        let given = ask(&back, Some((&refund, part.clone()))).await;
+        assert_eq!(ask(&back, Some((&refund, part))).await, given);
+        assert_eq!(ask(&format!("/orders/{id}"), None).await["refunded"]["remaining"], amount - 100);
+        let charges = self.ground.sandbox.charges(id).await.unwrap();
+        assert_eq!((charges.len(), &charges[0]["refunded"]), (1, &json!(100)));
         let listed = operator(&["api-key", "list"], &url).await;
         operator(&["api-key", "revoke", listed.split_whitespace().next().unwrap()], &url).await;
     }

@@ -16,7 +16,10 @@ use server::web::api::wire::{RefundFailed, RefundPending, RefundSucceeded};
 use sqlx::PgPool;
 
 use super::{Program, Reply, payment};
-use crate::house::{GOOD_CARD, House, Plan, WEBHOOK_SECRET, until, uuid};
+use crate::{
+    database_goes_away::{SETTLE, strike_once},
+    house::{GOOD_CARD, House, Plan, WEBHOOK_SECRET, until, uuid},
+};
 
 const K1: &str = "5d0b4f8e-2c7a-4b19-8f36-71e0a9c4d253";
 /// Its refunds are pending until somebody says how they end.
@@ -476,5 +479,57 @@ async fn a_purged_refund_is_gone_and_is_not_made_again(db: PgPool) {
     assert_eq!(payments::purge::run(&old).await.unwrap(), 2, "the payment and the refund");
     give_back(&program, &order, K1, 1_000).await.assert_problem(410, "key-purged");
     assert_eq!(given_back(&house, &order).await, 1_000);
+    house.assert_books_balance().await;
+}
+
+/// Whatever a refund does to its rows, the statement may fail once, and is run again.
+#[sqlx::test(migrator = "payments::MIGRATOR")]
+async fn p9_the_statements_of_a_refund_may_fail(db: PgPool) {
+    const MOVE: &str = "before update on intents";
+    let house = House::new(db).await;
+    let program = Program::new(&house).await;
+    deliver_events(&house).await;
+
+    // Reserve, and taken back since nothing was sent; then it is made under the same key.
+    let order = paid(&program, 5_000, "EUR", GOOD_CARD).await;
+    strike_once(&house.db, "before delete on intents", "40001").await;
+    fault(&house, "status", json!({"status": 429})).await;
+    give_back(&program, &order, K1, 1_000).await.assert_problem(503, "not-sent");
+    assert_eq!(read(&program, &order).await["refunded"]["remaining"], 5_000);
+    strike_once(&house.db, "before insert on intents", "40001").await;
+    assert_eq!(give_back(&program, &order, K1, 1_000).await.status, 200);
+
+    // Made elsewhere, and a dispute.
+    let of = charge(&house, &order).await["id"].clone();
+    strike_once(&house.db, SETTLE, "40001").await;
+    control(&house, "refunds", json!({"charge": of, "amount": 1_500})).await;
+    until("it is noticed", || async { read(&program, &order).await["refunded"]["refunded"] == 2_500 }).await;
+    strike_once(&house.db, "before update on orders", "40001").await;
+    control(&house, "disputes", json!({"charge": of, "amount": 500})).await;
+    until("the dispute is known", || async { read(&program, &order).await["refunded"]["disputed"] == 500 }).await;
+
+    // It fails later.
+    let id = read(&program, &order).await["refunds"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["intent"] == K1)
+        .unwrap()["refund"]
+        .clone();
+    strike_once(&house.db, SETTLE, "40001").await;
+    control(&house, &format!("refunds/{}", id.as_str().unwrap()), json!({"status": "failed"})).await;
+    until("it is reversed", || async { read(&program, &order).await["refunded"]["refunded"] == 1_500 }).await;
+    assert_eq!(given_back(&house, &order).await, 1_500);
+
+    // Pending, and refused.
+    let order = paid(&program, 5_000, "EUR", PENDING_CARD).await;
+    strike_once(&house.db, MOVE, "40001").await;
+    assert_eq!(give_back(&program, &order, K1, 1_000).await.json()["detail"], "at_provider");
+    let order = paid(&program, 5_000, "EUR", GOOD_CARD).await;
+    house.sandbox.fault(&house.http, json!({"match": {"path": "webhook"}, "fault": {"kind": "never"}})).await;
+    control(&house, "disputes", json!({"charge": charge(&house, &order).await["id"]})).await;
+    strike_once(&house.db, MOVE, "40001").await;
+    assert_eq!(give_back(&program, &order, K1, 5_000).await.status, 402);
+    assert_eq!(given_back(&house, &order).await, 0);
     house.assert_books_balance().await;
 }
