@@ -121,7 +121,7 @@ async fn expire(ctx: Ctx) {
     match payments::expire::run(&ctx).await {
         Ok(Expired { closed: 0, paid: 0, held: 0 }) => {}
         Ok(Expired { closed, paid, held }) => {
-            tracing::info!(closed, paid, held, "looked after orders that were not paid in time")
+            tracing::info!(closed, paid, held, "looked after orders that were not paid in time");
         }
         Err(error) => tracing::warn!(%error, "could not look for orders that were not paid in time"),
     }

@@ -28,7 +28,6 @@ pub fn hasty(pool: &PgPool, provider: &Arc<Fake>) -> Ctx {
 
 fn hasty_limits() -> Limits {
     Limits {
-        pay_wait: Duration::from_millis(500),
         first_pause: Duration::from_millis(5),
         order_hold: Duration::ZERO,
         expire_pause: Duration::ZERO,

@@ -267,6 +267,7 @@ pub(crate) async fn doubt_amount(pool: &Pool, target: &Target, charge: &Provider
 /// Money for an intent that has an end already: told once; booked, if the intent has no other charge; the order becomes paid, if
 /// the amount is the order's. One that had closed takes its pieces again; those that are no longer there are owed. The archived
 /// answer stays. A charge that is booked already is no news.
+#[expect(clippy::too_many_lines, reason = "one statement, since all of it changes together")]
 pub(crate) async fn book_late(
     pool: &Pool,
     target: &Target,
