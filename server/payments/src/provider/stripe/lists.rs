@@ -4,7 +4,7 @@
 //! are translated as everywhere. Never: an entry without an id is passed over, since the next page hangs on it.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 use time::OffsetDateTime;
 
 use super::{
@@ -36,8 +36,9 @@ struct Page<'a> {
 #[derive(Deserialize)]
 struct Named {
     id: String,
+    /// Whatever it is: an odd time must not hide the name.
     #[serde(default)]
-    created: Option<i64>,
+    created: Value,
 }
 
 #[derive(Deserialize)]
@@ -148,7 +149,7 @@ fn name(raw: &RawValue) -> Option<Named> {
 
 fn unreadable<T>(raw: &RawValue) -> Entry<T> {
     let named = name(raw);
-    let made = named.as_ref().and_then(|named| named.created).and_then(instant);
+    let made = named.as_ref().and_then(|named| named.created.as_i64()).and_then(instant);
     Entry::Unreadable { id: named.map_or_else(|| "unnamed".to_owned(), |named| named.id), made }
 }
 
