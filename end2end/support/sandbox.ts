@@ -64,7 +64,17 @@ export interface Fault {
     | 'refuse'
     | 'conflict_409'
     | 'drop_before'
+    | 'decline'
+    | 'status'
   ms?: number
+  /** Whether the provider remembers the faulty answer under its key. */
+  remember?: boolean
+  /** For `decline`. */
+  code?: string
+  /** For `status`. */
+  status?: number
+  /** For `status`: seconds. */
+  retry_after?: number
 }
 
 const secretKey = 'sk_test_payonce'
