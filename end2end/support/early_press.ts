@@ -86,12 +86,13 @@ export interface Spot {
   y: number
 }
 
-/** Gets ready to press: where the button is, or the focus in the last field. */
+/** Gets ready to press: finds the button, or puts the focus into the last field. */
 export async function aim(page: Page, how: Press): Promise<Spot> {
   return page.evaluate((how) => {
-    const button = document.querySelector('.pay-button')
+    const button = document.querySelector<HTMLButtonElement>('.pay-button')
     button?.scrollIntoView({ block: 'nearest' })
-    if (how === 'Enter') document.querySelector<HTMLInputElement>('#pay-form [name=name]')?.focus()
+    // The page that asks once more has no field.
+    if (how === 'Enter') (document.querySelector<HTMLInputElement>('#pay-form [name=name]') ?? button)?.focus()
     const box = button?.getBoundingClientRect() ?? new DOMRect()
     return { x: box.x + box.width / 2, y: box.y + box.height / 2 }
   }, how)
