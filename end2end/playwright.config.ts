@@ -26,6 +26,7 @@ export default defineConfig({
   },
   projects: [
     { name: 'chromium', testDir: './tests' },
+    { name: 'firefox', testDir: './firefox' },
     { name: 'screenshots', testDir: './screenshots' },
   ],
 })

@@ -1,4 +1,4 @@
-// Finds the browser and says how it is started. Any Chromium or Chrome on the machine will do; nothing is downloaded here.
+// Finds the browsers and says how they are started. Any Chromium, Chrome or Firefox on the machine will do; nothing is downloaded here.
 
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -14,12 +14,22 @@ export const launchFlags = [
   '--disable-sync',
 ]
 
-const names = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome', 'chrome']
+const chromiums = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome', 'chrome']
+const firefoxes = ['firefox-esr', 'firefox']
 
-/** `CHROMIUM_PATH`, else the first browser on the PATH, else `undefined`: Playwright's own download. */
+/** `CHROMIUM_PATH`, else the first such browser on the PATH, else `undefined`: Playwright's own download. */
 export function findChromium(): string | undefined {
-  const given = process.env['CHROMIUM_PATH']
-  if (given) return given
+  return process.env['CHROMIUM_PATH'] || onPath(chromiums)
+}
+
+/** `FIREFOX_PATH`, else the first such browser on the PATH. Fails without one. */
+export function findFirefox(): string {
+  const found = process.env['FIREFOX_PATH'] || onPath(firefoxes)
+  if (found === undefined) throw new Error('there is no Firefox on the PATH; FIREFOX_PATH names one (Debian: firefox-esr)')
+  return found
+}
+
+function onPath(names: readonly string[]): string | undefined {
   for (const name of names) {
     for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
       const candidate = join(folder, name)

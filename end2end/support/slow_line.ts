@@ -2,7 +2,7 @@
 // the shop's own address; nothing of what passes is changed, except that pages travel uncompressed, so that half of one can be read.
 
 import { once } from 'node:events'
-import { createServer, request as send, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, request as send, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -17,6 +17,8 @@ export interface Pace {
 const pieces = 8
 
 export class SlowLine {
+  /** The headers of every POST that passed, by its path. */
+  readonly posts: { path: string; headers: IncomingHttpHeaders }[] = []
   readonly #server: Server
   #pace: Pace = { page: 0, style: 0, script: 0, program: 0 }
   #programHasPassed = (): void => undefined
@@ -36,8 +38,11 @@ export class SlowLine {
 
   /** What a browser context takes as its proxy; addresses of this machine go through it, too. */
   get proxy(): { server: string; bypass: string } {
-    const { port } = this.#server.address() as AddressInfo
-    return { server: `http://127.0.0.1:${port}`, bypass: '<-loopback>' }
+    return { server: `http://127.0.0.1:${this.port}`, bypass: '<-loopback>' }
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
   }
 
   /** Sets the pace of the next load. The answer is kept when the last byte of the browser program has been passed on. */
@@ -57,6 +62,7 @@ export class SlowLine {
 
   async #pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const address = new URL(request.url ?? '')
+    if (request.method === 'POST') this.posts.push({ path: address.pathname, headers: request.headers })
     const ms = request.method === 'GET' ? this.#duration(address.pathname) : 0
     const headers = { ...request.headers }
     delete headers['proxy-connection']

@@ -7,14 +7,17 @@ import { createOrder, type Order, type Sku } from './checkout.ts'
 import { Sandbox } from './sandbox.ts'
 import { Shop } from './shop.ts'
 
-interface TestFixtures {
-  /** Whether the test breaks the page's scripts itself, so that their complaints are no fault of the page. */
-  breaksScripts: boolean
+interface ShopFixtures {
   sandbox: Sandbox
   /** Every order of this test; their books must balance at the end. */
   orders: Order[]
   /** Makes an order by the public doors, with a cart of its own. */
   newOrder: (sku?: Sku, pieces?: number) => Promise<Order>
+}
+
+interface PageFixtures {
+  /** Whether the test breaks the page's scripts itself, so that their complaints are no fault of the page. */
+  breaksScripts: boolean
   /** Uncaught faults of scripts in any page of the test's context. */
   scriptFaults: string[]
 }
@@ -25,9 +28,8 @@ interface WorkerFixtures {
   shop: Shop
 }
 
-export const test = base.extend<TestFixtures, WorkerFixtures>({
-  breaksScripts: [false, { option: true }],
-
+/** A shop without a browser of Playwright's. */
+export const shopTest = base.extend<ShopFixtures, WorkerFixtures>({
   shopSettings: [{}, { option: true, scope: 'worker' }],
 
   shop: [
@@ -76,6 +78,10 @@ export const test = base.extend<TestFixtures, WorkerFixtures>({
     })
     for (const context of contexts) await context.dispose()
   },
+})
+
+export const test = shopTest.extend<PageFixtures>({
+  breaksScripts: [false, { option: true }],
 
   scriptFaults: [
     async ({ context, breaksScripts }, use) => {
