@@ -75,6 +75,18 @@ pub struct OrderDto {
     pub lines: Vec<LineDto>,
     pub total: MoneyDto,
     pub created_at: String,
+    /// Newest first. Those that failed gave nothing back, and are not here.
+    pub refunds: Vec<RefundDto>,
+}
+
+/// Money that goes back, or went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefundDto {
+    pub amount: MoneyDto,
+    /// When the provider sent it, RFC 3339; `None` while it is under way.
+    pub sent_at: Option<String>,
+    /// It gives a charge back that came where another had paid.
+    pub second_charge: bool,
 }
 
 /// Where the browser sends the card. Card data never reaches this origin.

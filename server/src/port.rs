@@ -217,12 +217,17 @@ impl Checkout for ShopPort {
     async fn order(&self, order: &str) -> Result<(OrderDto, OutcomeDto), CheckoutError> {
         let outcome = self.outcome(order, None).await?;
         let status = self.status(order).await?;
-        match status.order.state {
+        let mut shown = shown::order(&status);
+        match &status.order.state {
             OrderState::Open => {}
-            OrderState::Paid(_) => self.empty_cart_of(&status),
+            OrderState::Paid(payment) => {
+                self.empty_cart_of(&status);
+                let refunds = payments::refund::list_of_order(&self.shop.ctx, status.order.id).await;
+                shown.refunds = shown::refunds(&refunds.map_err(unavailable)?, &payment.charge);
+            }
             OrderState::Closed => self.renew_cart_of(&status),
         }
-        Ok((shown::order(&status), outcome))
+        Ok((shown, outcome))
     }
 
     async fn outcome(&self, order: &str, intent: Option<&str>) -> Result<OutcomeDto, CheckoutError> {

@@ -5,8 +5,8 @@ use leptos::{either::Either, prelude::*};
 use leptos_meta::Title;
 
 use crate::{
-    components::{Frame, Receipt, Storefront, Tide, page},
-    dto::{OrderDto, OutcomeDto, OutcomeState},
+    components::{Frame, Receipt, Storefront, Tide, When, page},
+    dto::{OrderDto, OutcomeDto, OutcomeState, RefundDto},
     islands::OutcomeWatch,
     pages::order_token,
     port::checkout,
@@ -58,6 +58,21 @@ fn AskAgain(token: String) -> impl IntoView {
     }
 }
 
+/// Money that goes back, in a sentence.
+#[component]
+fn Refund(refund: RefundDto) -> impl IntoView {
+    let RefundDto { amount, sent_at, second_charge } = refund;
+    let before = second_charge.then(|| en::charged_again(&amount.display));
+    let said = match sent_at {
+        Some(at) => {
+            let (begin, end) = en::refund_sent(&amount.display);
+            Either::Left(view! { {begin}<When at />{end} })
+        }
+        None => Either::Right(en::refund_under_way(&amount.display)),
+    };
+    view! { <p class="refund">{before}{said}</p> }
+}
+
 /// What is known for good, and the way on.
 #[component]
 fn Final(order: OrderDto, outcome: OutcomeDto) -> impl IntoView {
@@ -65,11 +80,13 @@ fn Final(order: OrderDto, outcome: OutcomeDto) -> impl IntoView {
     let amount = outcome.amount.display.clone();
     let checkout = format!("/checkout/{}", order.token);
     if outcome.state == OutcomeState::Paid {
+        let once = if order.refunds.iter().any(|refund| refund.second_charge) { "" } else { " You were charged once." };
         return Either::Left(view! {
             <Title text=shop.title(&format!("Paid: {amount}")) />
             <div class="outcome__said">
                 <h1 tabindex="-1">"Paid: "<span class="money">{amount}</span></h1>
-                <p class="lead">{format!("Thank you. {} has your payment. You were charged once.", shop.name)}</p>
+                <p class="lead">{format!("Thank you. {} has your payment.{once}", shop.name)}</p>
+                {order.refunds.into_iter().map(|refund| view! { <Refund refund /> }).collect_view()}
                 <Tide />
                 <p class="keep">{en::KEEP_ADDRESS}</p>
                 <p class="actions"><a class="button button--quiet" href="/">{format!("Back to {}", shop.name)}</a></p>

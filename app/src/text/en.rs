@@ -78,6 +78,20 @@ pub fn will_know(by: Option<&str>) -> String {
     }
 }
 
+/// Of money that was sent back: what comes before the moment, and after it.
+pub fn refund_sent(amount: &str) -> (String, &'static str) {
+    ([amount, " was sent back to you on "].concat(), ". Banks usually take about 5 working days.")
+}
+
+pub fn refund_under_way(amount: &str) -> String {
+    [amount, " is on its way back to you. Your bank may take some days."].concat()
+}
+
+/// Said before the above, of a charge that came where another had paid.
+pub fn charged_again(amount: &str) -> String {
+    ["By our mistake you were charged ", amount, " a second time. "].concat()
+}
+
 pub const EXPIRED: Words = Words {
     title: "Closed",
     heading: "This checkout has closed",

@@ -5,18 +5,19 @@ use std::collections::BTreeMap;
 use app::{
     dto::{
         CartPartDto, DeclineReason as ReasonDto, LineDto, MomentDto, MoneyDto, OrderDto, OutcomeDto, OutcomeState,
-        ProductDto, ShelfDto,
+        ProductDto, RefundDto, ShelfDto,
     },
     error::CheckoutError,
 };
 use payments::{
     Ctx,
     catalog::Product,
-    intent::{Intent, Standing},
+    intent::{Intent, Standing, State},
     money::{Currency, Money},
     order::{Line, Order, OrderState, OrderStatus},
     outcome::Outcome,
-    provider::DeclineReason,
+    provider::{DeclineReason, ProviderChargeId},
+    refund::Refund,
 };
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
@@ -102,7 +103,19 @@ pub fn order(status: &OrderStatus) -> OrderDto {
         lines: status.lines.iter().map(line).collect(),
         total: money(status.order.total),
         created_at: instant(status.order.created_at),
+        refunds: Vec::new(),
     }
+}
+
+/// What of an order's money goes back, or went. What failed, or came back to us, is left out.
+pub fn refunds(refunds: &[Refund], charge: &ProviderChargeId) -> Vec<RefundDto> {
+    let is_shown = |refund: &&Refund| refund.state != State::Failed && refund.reversed_at.is_none();
+    let shown = |refund: &Refund| RefundDto {
+        amount: money(refund.money),
+        sent_at: refund.refunded_at.map(instant),
+        second_charge: refund.charge != *charge,
+    };
+    refunds.iter().filter(is_shown).map(shown).collect()
 }
 
 fn line(line: &Line) -> LineDto {

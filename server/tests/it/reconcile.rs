@@ -217,6 +217,9 @@ async fn a_second_charge_is_told_and_given_back_once(db: PgPool) {
     let charges = house.sandbox.charges(&house.http, Some(&order.id)).await;
     let refunded = |id: &str| charges.iter().find(|charge| charge["id"] == id).unwrap()["refunded"].as_i64().unwrap();
     assert_eq!(refunded(&second), order.amount);
+    let page = house.http.get(format!("{}/orders/{}", house.url(), order.token)).send().await.unwrap();
+    let page = page.text().await.unwrap();
+    assert!(page.contains("By our mistake you were charged ") && !page.contains("You were charged once"), "{page}");
     assert_eq!(charges.iter().map(|charge| charge["refunded"].as_i64().unwrap()).sum::<i64>(), order.amount);
 }
 

@@ -101,6 +101,9 @@ async fn the_same_key_gives_back_once_and_another_request_is_refused(db: PgPool)
     assert_eq!(shown["refunded"], json!({"refunded": 392, "disputed": 0, "remaining": 3_708}));
     assert_eq!((&shown["refunds"][0]["intent"], &shown["refunds"][0]["state"]), (&json!(K1), &json!("SUCCEEDED")));
     assert_eq!(given_back(&house, &order).await, 392);
+    let page = format!("{}/orders/{}", house.url(), order["token"].as_str().unwrap());
+    let page = house.http.get(page).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("£3.92 was sent back to you on "), "the receipt tells of it");
     house.assert_books_balance().await;
 }
 
