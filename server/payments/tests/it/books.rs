@@ -61,9 +61,8 @@ pub async fn assert_books_balance(pool: &PgPool, provider: &Fake) {
             "pieces that are neither on the shelf nor in an order, or both",
             "select count(*) from products p
             join (values ('lamp', 500), ('mug', 100000), ('notebook', 100000)) as seeded (sku, pieces) on seeded.sku = p.sku
-            where p.stock - p.owed <> seeded.pieces - (
-                select coalesce(sum(l.quantity), 0) from order_lines l join orders o on o.id = l.order_id
-                where l.sku = p.sku and o.state <> 'closed')",
+            where p.stock - p.owed <> seeded.pieces - (select coalesce(sum(l.quantity), 0)
+                from order_lines l join orders o on o.id = l.order_id where l.sku = p.sku and o.state <> 'closed')",
         ),
         (
             "two live intents of one order",

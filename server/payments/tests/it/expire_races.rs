@@ -104,7 +104,8 @@ async fn a_reserve_that_the_closing_waits_for_wins(pool: PgPool) {
     let closing = ctx.tasks.spawn(async move { expire::run_once(&closer).await });
     eventually("it is cancelled", || async { (provider.cancels() == 1).then_some(()) }).await;
 
-    let mut reserve = pool.begin().await.unwrap();
+    let mut reserve = pool.acquire().await.unwrap();
+    sqlx::query("begin").execute(&mut *reserve).await.unwrap();
     sqlx::query("select from orders where id = $1 for share")
         .bind(order.id.as_uuid())
         .execute(&mut *reserve)
@@ -119,7 +120,7 @@ async fn a_reserve_that_the_closing_waits_for_wins(pool: PgPool) {
     let waiting = "select count(*) from pg_stat_activity
         where datname = current_database() and wait_event_type = 'Lock' and query like 'with closed as%'";
     eventually("the closing waits", || async { (count(&pool, waiting).await == 1).then_some(()) }).await;
-    reserve.commit().await.unwrap();
+    sqlx::query("commit").execute(&mut *reserve).await.unwrap();
 
     assert_eq!(closing.await.unwrap().unwrap(), HELD);
     assert_eq!((state(&ctx, &order).await, lamps(&pool).await), (OrderState::Open, (499, 0)));
