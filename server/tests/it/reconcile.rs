@@ -186,7 +186,8 @@ async fn pitfall_70_a_repair_and_newer_news_at_once_have_one_effect(db: PgPool) 
             house.outcome(&order, None),
         );
         assert_eq!(first.unwrap().ended_early, None, "{round}");
-        (second.unwrap(), third["state"].as_str().unwrap());
+        second.unwrap();
+        assert!(third["state"].is_string(), "{third}");
         house.outcome_becomes(&order, "paid").await;
         house.assert_charged_once(&order).await;
     }

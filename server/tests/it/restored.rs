@@ -68,7 +68,8 @@ async fn x2_after_a_restore_every_charge_is_back_at_its_order_or_told_and_nobody
     assert_eq!(kinds(&report), ["unknown_payment_intent"; 2], "the orders that the backup did not know");
     let mut named: Vec<_> = report.open.iter().filter_map(|open| open.order_id).map(|id| id.to_string()).collect();
     let mut lost: Vec<_> = younger.iter().map(|order| order.id.clone()).collect();
-    (named.sort(), lost.sort());
+    named.sort();
+    lost.sort();
     assert_eq!(named, lost);
     assert_eq!(house.count("select count(*) from intents where recovered_at is not null").await, 4);
 

@@ -88,8 +88,7 @@ async fn look_at_refund(work: &Work, row: &store::OpenRow, refund: &str) -> Resu
     let ids = [refund.to_owned()];
     let ours = patiently(ctx, || store::list_refunds_by_provider(&ctx.pool, &ids)).await?;
     let agrees = match (row.kind.as_str(), ours.first()) {
-        ("refund_only_ours" | "unreadable_refund", _) => true,
-        ("refund_only_theirs", Some(_)) => true,
+        ("refund_only_ours" | "unreadable_refund", _) | ("refund_only_theirs", Some(_)) => true,
         ("refund_only_theirs", None) => listed.state == ListedState::Failed,
         ("refund_amount_mismatch" | "refund_state_mismatch", Some(ours)) => refunds::agree(ours, &listed)?,
         _ => false,

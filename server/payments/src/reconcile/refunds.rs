@@ -170,18 +170,16 @@ fn place(row: &RefundRow) -> (OffsetDateTime, Uuid) {
 
 async fn only_ours(work: &Work, row: &RefundRow, refund: &str) -> Result<(), Stop> {
     work.step().await?;
-    match Reader(&work.ctx).refund(refund).await? {
-        Some(listed) => both(work, row, &listed).await,
-        None => {
-            let finding = Finding {
-                intent: Some(OfIntent::refund(row.order_id, row.id)),
-                refund: Some(refund.to_owned()),
-                expected: Some(money(row)?),
-                ..Finding::of(Kind::RefundOnlyOurs)
-            };
-            work.tell(finding).await
-        }
+    if let Some(listed) = Reader(&work.ctx).refund(refund).await? {
+        return both(work, row, &listed).await;
     }
+    work.tell(Finding {
+        intent: Some(OfIntent::refund(row.order_id, row.id)),
+        refund: Some(refund.to_owned()),
+        expected: Some(money(row)?),
+        ..Finding::of(Kind::RefundOnlyOurs)
+    })
+    .await
 }
 
 fn money(row: &RefundRow) -> Result<Money, StoreError> {

@@ -15,6 +15,7 @@ use crate::provider::{
 
 const UNITS: Units = Units { exceptions: true };
 
+#[expect(clippy::unnecessary_wraps, reason = "it stands for what a call ends with")]
 fn reply(status: u16, body: &Value) -> Result<Reply, Silence> {
     Ok(Reply { status, body: Bytes::from(body.to_string()) })
 }
