@@ -3,14 +3,13 @@
 //! It reports every problem at once, calls an unknown `PAYONCE_*` variable an error and suggests the one that was meant,
 //! and never shows a secret: neither in an error nor in `Debug`.
 
+mod reader;
 mod stripe;
 mod values;
 
 use std::{
-    collections::BTreeMap,
     fmt::{self, Write as _},
     net::SocketAddr,
-    num::NonZeroU32,
     path::PathBuf,
     time::Duration,
 };
@@ -18,14 +17,14 @@ use std::{
 use clap::{Parser, Subcommand};
 use url::Url;
 
-use self::values::{
-    address, card_fields, connections, hours, log_filter, milliseconds, minutes, number, postgres_url, publishable_key,
-    web_url, webhook_secrets,
+use self::{
+    reader::Reader,
+    values::{
+        address, card_fields, connections, hours, log_filter, milliseconds, minutes, number, postgres_url,
+        publishable_key, web_url, webhook_secrets,
+    },
 };
-use crate::{
-    guard::{GuardOptions, proxies::Proxies, rate::Rate},
-    shop::CardFields,
-};
+use crate::{guard::GuardOptions, shop::CardFields};
 
 /// A checkout that charges exactly once.
 #[derive(Clone, Debug, Parser)]
@@ -309,95 +308,6 @@ fn settings_help() -> String {
         let _ = writeln!(help, "  {name:<33} {about}{default}");
     }
     help
-}
-
-/// Takes the variables one by one and collects what is wrong with them.
-struct Reader {
-    variables: BTreeMap<String, String>,
-    problems: Vec<String>,
-}
-
-impl Reader {
-    fn new(all: impl Iterator<Item = (String, String)>) -> Self {
-        let mut reader = Self { variables: BTreeMap::new(), problems: Vec::new() };
-        for (name, value) in all {
-            if SETTINGS.iter().any(|setting| setting.name == name) {
-                // An empty variable is what `VAR= payonce serve` and most compose files write for "not set".
-                if !value.is_empty() {
-                    reader.variables.insert(name, value);
-                }
-            } else if name.to_ascii_uppercase().starts_with("PAYONCE_") {
-                reader.problems.push(unknown(&name));
-            }
-        }
-        reader
-    }
-
-    fn text(&self, name: &str) -> String {
-        let default = SETTINGS.iter().find(|setting| setting.name == name).map_or("", |setting| setting.default);
-        self.variables.get(name).cloned().unwrap_or_else(|| default.to_owned())
-    }
-
-    /// A setting with a default. Where the value is wrong, the default takes its place so that the rest is checked too.
-    fn parsed<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, String>) -> T {
-        let default = SETTINGS.iter().find(|setting| setting.name == name).map_or("", |setting| setting.default);
-        self.optional(name, &parse)
-            .unwrap_or_else(|| parse(default).expect("every default passes its own check, which the tests prove"))
-    }
-
-    fn optional<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
-        let value = self.variables.get(name)?;
-        match parse(value) {
-            Ok(value) => Some(value),
-            Err(problem) => {
-                self.problems.push(format!("{name} {problem}"));
-                None
-            }
-        }
-    }
-
-    fn guard(&mut self) -> GuardOptions {
-        let mut some = |name| NonZeroU32::new(self.parsed(name, |text| number(text, 0..=1_000_000)));
-        let api_key = Rate { per_second: some("PAYONCE_API_RATE_PER_SECOND"), burst: some("PAYONCE_API_BURST") };
-        let address =
-            Rate { per_second: some("PAYONCE_ADDRESS_RATE_PER_SECOND"), burst: some("PAYONCE_ADDRESS_BURST") };
-        GuardOptions { api_key, address, proxies: self.parsed("PAYONCE_TRUSTED_PROXIES", str::parse::<Proxies>) }
-    }
-
-    fn check_distinct_addresses(&mut self, settings: &Settings) {
-        let same = settings.addr == settings.sandbox_addr && settings.addr.port() != 0;
-        if same && matches!(settings.provider, Provider::Sandbox) {
-            self.problems.push(format!("PAYONCE_ADDR and PAYONCE_SANDBOX_ADDR are both {}", settings.addr));
-        }
-    }
-
-    /// Nobody takes a payment over from a server that is merely waiting for the provider.
-    fn check_lease(&mut self, settings: &Settings) {
-        if settings.lease <= settings.provider_timeout {
-            self.problems.push(format!(
-                "PAYONCE_LEASE_MS ({}) has to be longer than PAYONCE_PROVIDER_TIMEOUT_MS ({})",
-                settings.lease.as_millis(),
-                settings.provider_timeout.as_millis()
-            ));
-        }
-    }
-}
-
-/// Names that are this much alike (1 is equal) are taken for a slip of the finger.
-const LIKENESS_MIN: f64 = 0.8;
-
-fn unknown(name: &str) -> String {
-    let upper = name.to_ascii_uppercase();
-    let nearest = SETTINGS
-        .iter()
-        .map(|setting| (strsim::normalized_damerau_levenshtein(&upper, setting.name), setting.name))
-        .max_by(|(one, _), (other, _)| one.total_cmp(other));
-    match nearest {
-        Some((likeness, meant)) if likeness >= LIKENESS_MIN => {
-            format!("{name} is not a setting; did you mean {meant}?")
-        }
-        Some(_) | None => format!("{name} is not a setting; `payonce --help` lists them all"),
-    }
 }
 
 #[cfg(test)]

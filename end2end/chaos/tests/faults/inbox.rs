@@ -60,7 +60,7 @@ async fn w8_a_kill_between_an_event_and_its_effect_loses_neither() {
     ];
     let runs = kills
         .map(|(message, moment, fate, then)| kill_between(Arc::clone(&ground), Kill { message, moment, fate, then }));
-    stream::iter(runs).buffer_unordered(4).collect::<Vec<()>>().await;
+    stream::iter(runs.map(Box::pin)).buffer_unordered(4).collect::<Vec<()>>().await;
 }
 
 /// Charged at the provider, and unknown to us.

@@ -97,9 +97,7 @@ async fn rf4_a_kill_at_each_step_of_a_refund_gives_back_once() {
             }
         }
     }
-    let count = runs.len();
     stream::iter(runs).buffer_unordered(6).collect::<Vec<()>>().await;
-    println!("{count} kills of a refund");
 }
 
 fn gate(replica: &Replica, message: Message) -> &Gate {
@@ -129,11 +127,14 @@ async fn kill_at(ground: Arc<Ground>, kill: Kill) {
     let key = Uuid::new_v4();
     let mut held = gate(world.victim(), kill.message).hold(kill.message, kill.moment);
     let asked = ask(&world, world.victim(), &payment, api_key, key);
-    let (cut_off, ()) = tokio::join!(asked.send(), async {
-        held.reached().await.unwrap();
-        world.replicas[0].shop.kill().await.unwrap();
-        held.let_go(kill.fate);
-    });
+    let asking = tokio::spawn(asked.send());
+    if let Err(error) = held.reached().await {
+        let answer = asking.await.unwrap().unwrap().text().await.unwrap();
+        unreachable!("{kill:?}: {error}: {answer}");
+    }
+    world.replicas[0].shop.kill().await.unwrap();
+    held.let_go(kill.fate);
+    let cut_off = asking.await.unwrap();
     assert!(cut_off.is_err(), "{kill:?}: {cut_off:?}");
 
     let db = &world.database.pool;
@@ -145,18 +146,14 @@ async fn kill_at(ground: Arc<Ground>, kill: Kill) {
         assert_eq!(refunded(&ground, &order).await, 0, "{kill:?}: nothing is sent before it is reserved");
         return;
     }
-    let first = match kill.again {
-        true => Some(asked_until_told(&world, &payment, api_key, key).await),
-        false => None,
-    };
+    let first = if kill.again { Some(asked_until_told(&world, &payment, api_key, key).await) } else { None };
     let ended = || async {
         let sql = "select state, provider_refund is not null from intents where id = $1";
         let row: Option<(String, bool)> = sqlx::query_as(sql).bind(key).fetch_optional(db).await?;
         Ok(row == Some((state.to_owned(), is_known)))
     };
-    until("the refund's end", plan.lease + AFTER_LEASE_MAX, ended)
-        .await
-        .unwrap_or_else(|error| panic!("{kill:?}: {error}"));
+    let took = until("the refund's end", plan.lease + AFTER_LEASE_MAX, ended).await;
+    assert!(took.is_ok(), "{kill:?}: {took:?}");
     assert_eq!(refunded(&ground, &order).await, given_back, "{kill:?}");
     let sum: i64 = sqlx::query_scalar("select refund_reserved_minor from orders where id = $1")
         .bind(payment.order.id)

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use server::web::api::wire::{RefundFailed, RefundPending, RefundSucceeded};
 use sqlx::PgPool;
 
-use super::{Program, Reply, payment};
+use super::{Program, Reply, payment, payments_of};
 use crate::{
     database_goes_away::{SETTLE, strike_once},
     house::{GOOD_CARD, House, Plan, WEBHOOK_SECRET, until, uuid},
@@ -216,7 +216,7 @@ async fn b95_amounts_reach_the_provider_as_they_are(db: PgPool) {
 
 #[sqlx::test(migrator = "payments::MIGRATOR")]
 async fn b88_a_pending_refund_is_pending_and_holds_its_amount(db: PgPool) {
-    let house = House::with(db, Plan { pay_wait: Duration::from_millis(300), ..Plan::default() }).await;
+    let house = House::new(db).await;
     let program = Program::new(&house).await;
     let order = paid(&program, 109_900, "EUR", PENDING_CARD).await;
     let first = give_back(&program, &order, K1, 109_900).await;
@@ -359,7 +359,7 @@ async fn a_refund_that_the_provider_refuses_has_failed_for_good(db: PgPool) {
 
 #[sqlx::test(migrator = "payments::MIGRATOR")]
 async fn pitfall_65_rf2_what_is_not_known_to_be_paid_is_not_given_back(db: PgPool) {
-    let house = House::with(db, Plan { pay_wait: Duration::from_millis(300), ..Plan::default() }).await;
+    let house = House::new(db).await;
     let program = Program::new(&house).await;
     let order = program.order("mug").await;
     give_back(&program, &order, &uuid(), 1).await.assert_problem(409, "not-paid");
@@ -368,8 +368,9 @@ async fn pitfall_65_rf2_what_is_not_known_to_be_paid_is_not_given_back(db: PgPoo
     house.sandbox.fault(&house.http, lost).await;
     let silent = json!({"match": {"path": "retrieve"}, "fault": {"kind": "error_500"}});
     house.sandbox.fault(&house.http, silent).await;
-    let pay = uuid();
-    assert_eq!(program.pay(&order, &pay, &payment(&order, GOOD_CARD)).await.status, 202);
+    let pay = program.request("POST", 0, &payments_of(&order)).json(&payment(&order, GOOD_CARD));
+    let pay = pay.header("idempotency-key", uuid()).header("prefer", "wait=1").send().await.unwrap();
+    assert_eq!(pay.status().as_u16(), 202);
     let waits = give_back(&program, &order, K1, 100).await.assert_problem(409, "payment-unresolved");
     assert_eq!(waits["safe_to_retry"], true);
     assert_eq!(given_back(&house, &order).await, 0);
@@ -407,7 +408,7 @@ async fn g8_after_the_provider_may_have_forgotten_the_key_a_refund_is_only_looke
     fault(&house, "drop_before", json!({})).await;
     let forgetful = |memory: Duration| {
         let ctx = &house.replicas[0].ctx;
-        let pay_wait = Duration::from_millis(100);
+        let pay_wait = Duration::from_secs(3);
         // Whoever sent it looks no more, as after a crash.
         let limits = Limits { provider_key_memory: memory, pay_wait, chase_looks: 0, ..ctx.limits.clone() };
         Ctx { limits, ..ctx.clone() }
