@@ -16,6 +16,7 @@ mod clients;
 mod command;
 mod database;
 mod files;
+mod firefox;
 mod node;
 mod python;
 mod report;
