@@ -241,21 +241,28 @@ export class Session {
 
   /** A person looks at the tab again; what needs a person's hand is done. Answers the state that it shows. */
   async #look(page: Page, outcome: Outcome): Promise<string> {
+    const end = endOf(outcome)
     if (/\/bank\//.test(page.url())) {
-      await this.#patiently(this.#decideAtTheBank(page))
+      // Whoever sits at a bank that has nothing more to ask goes back to the shop.
+      await this.#patiently(end === undefined ? this.#decideAtTheBank(page) : this.#comeBack(page))
       return 'at the bank'
     }
     const shows = await state(page)
-    if (shows === 'bank_step') await this.#patiently(page.locator('a.onward__link').click({ noWaitAfter: true }))
-    const isPlain = this.#plan.browsing === 'scripts off' || this.#plan.browsing === 'program blocked' || /review/.test(page.url())
+    const isLate = end !== undefined && shows !== null && !agreeing[end].includes(shows)
+    if (shows === 'bank_step' && !isLate) await this.#patiently(page.locator('a.onward__link').click({ noWaitAfter: true }))
+    const isPlain = withoutProgram.includes(this.#plan.browsing) || /review/.test(page.url())
     const isBehind = outcome.state !== 'ready' && shows === 'ready'
-    if (shows === null || (isPlain && isBehind)) {
-      // No page of the shop, or one that cannot ask by itself.
-      await this.#patiently(page.goto(this.#order.url, { waitUntil: 'domcontentloaded', timeout: patienceMs }))
+    if (shows === null || (isPlain && (isBehind || isLate))) {
+      // No page of the shop, or one that cannot ask by itself: it says what was known when it was loaded, and to check again.
+      await this.#patiently(this.#comeBack(page))
     } else if (isBehind) {
       await this.#patiently(page.evaluate(() => document.dispatchEvent(new Event('visibilitychange'))))
     }
     return shows ?? 'nothing of the shop'
+  }
+
+  async #comeBack(page: Page): Promise<void> {
+    await page.goto(this.#order.url, { waitUntil: 'domcontentloaded', timeout: patienceMs })
   }
 
   async #compare(end: End): Promise<void> {
@@ -278,6 +285,9 @@ export class Session {
     }
   }
 }
+
+/** Pages that do not ask by themselves: the program never comes, or comes when nobody waits any more. */
+const withoutProgram: readonly string[] = ['scripts off', 'program blocked', 'program late']
 
 function browsingOptions(plan: SessionPlan): { javaScriptEnabled: boolean; locale: string } {
   return { javaScriptEnabled: plan.browsing !== 'scripts off', locale: 'en-GB' }
