@@ -33,6 +33,7 @@ counts: collections.Counter = collections.Counter()
 orders: collections.deque = collections.deque(maxlen=MEMORY)
 unpaid: collections.deque = collections.deque(maxlen=1_000)
 payments: collections.deque = collections.deque(maxlen=MEMORY)
+refunds: collections.deque = collections.deque(maxlen=MEMORY)
 order_keys: collections.deque = collections.deque(maxlen=MEMORY)
 
 
@@ -50,7 +51,7 @@ def before_call(context, case, kwargs):
     else:
         case.headers["Authorization"] = authorization
     if case.method.upper() == case.operation.method.upper() and dice.random() < 0.6:
-        {"createOrder": order, "payOrder": payment, "readOrder": one_order, "readIntent": one_intent}[operation](case)
+        MAKE[operation](case)
 
 
 def order(case):
@@ -86,6 +87,24 @@ def payment(case):
     send(case, body)
 
 
+def refund(case):
+    if refunds and dice.random() < 0.3:
+        # The same again, or another request under the same key.
+        path, key, body = dice.choice(list(refunds))
+        if dice.random() < 0.3:
+            body = {**body, "amount": body["amount"] + 1}
+    elif payments:
+        path, key = dice.choice(list(payments))[0], new_uuid()
+        body = {"amount": dice.choice([1, 100, 350, 5000]), **dice.choice([{}, {"reason": "duplicate"}, {"currency": "EUR"}])}
+        refunds.append((path, key, body))
+    else:
+        return
+    case.path_parameters["id"] = path
+    case.headers["Idempotency-Key"] = key
+    case.headers["Prefer"] = f"wait={dice.choice([0, 1, 5])}"
+    send(case, body)
+
+
 def one_order(case):
     if orders:
         case.path_parameters["id"] = dice.choice(list(orders))["id"]
@@ -96,6 +115,15 @@ def one_intent(case):
         path, key, _ = dice.choice(list(payments))
         case.path_parameters["uuid"] = key
         case.query = {"order": path} if dice.random() < 0.5 else {}
+
+
+MAKE = {
+    "createOrder": order,
+    "payOrder": payment,
+    "refundOrder": refund,
+    "readOrder": one_order,
+    "readIntent": one_intent,
+}
 
 
 def send(case, body):

@@ -212,7 +212,7 @@ fn confirms_fit(wrong: &mut Wrong, calls: &[Value], keys: &[String]) {
 /// What is booked is what was captured, or a discrepancy tells.
 async fn ledger_fits(wrong: &mut Wrong, db: &PgPool, payment: &Payment, charges: &[Value]) -> anyhow::Result<()> {
     let sql = "select charge, amount_minor from ledger_entries
-        where order_id = $1 and account = 'provider_receivable' order by charge";
+        where order_id = $1 and operation = 'pay' and account = 'provider_receivable' order by charge";
     let booked: Vec<(String, i64)> = sqlx::query_as(sql).bind(payment.order.id).fetch_all(db).await?;
     let (doubts,): (i64,) = sqlx::query_as("select count(*) from discrepancies where order_id = $1")
         .bind(payment.order.id)
@@ -223,6 +223,13 @@ async fn ledger_fits(wrong: &mut Wrong, db: &PgPool, payment: &Payment, charges:
         .map(|charge| (charge["id"].as_str().unwrap_or_default().to_owned(), charge["amount"].as_i64().unwrap_or(0)))
         .collect();
     captured.sort();
+    let sql = "select coalesce(-sum(amount_minor), 0)::bigint from ledger_entries
+        where order_id = $1 and operation = 'refund' and account = 'provider_receivable'";
+    let (given_back,): (i64,) = sqlx::query_as(sql).bind(payment.order.id).fetch_one(db).await?;
+    let refunded = charges.iter().map(|charge| charge["refunded"].as_i64().unwrap_or(0)).sum::<i64>();
+    if given_back != refunded {
+        wrong.add(format_args!("I14: order {}: booked back {given_back}, refunded {refunded}", payment.order.id));
+    }
     if booked != captured && doubts == 0 {
         wrong.add(format_args!("I14: order {}: booked {booked:?}, captured {captured:?}", payment.order.id));
     }

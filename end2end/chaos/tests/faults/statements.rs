@@ -36,7 +36,7 @@ const UNASKED: Duration = Duration::from_secs(12);
 /// Statements that no visitor, program or operator can make this shop ask in a moment, by a part that only they have. They fail in
 /// the tests of the domain (`server/payments/tests/it/statements_fail.rs`), and the last ones, of what is read from the provider's
 /// lists, in those of the shop (`server/tests/it/reconcile_fails.rs`).
-const ELSEWHERE: [&str; 25] = [
+const ELSEWHERE: [&str; 27] = [
     // Once a minute.
     "set purged_at = now(), email = null",
     "set purged_at = now(), archive_status = null",
@@ -52,6 +52,8 @@ const ELSEWHERE: [&str; 25] = [
     "noted as (",
     "set disputed_minor",
     "select provider_payment_intent from intents where charge",
+    "join orders o on o.id = p.order_id where p.operation = 'pay' and p.provider_payment_intent",
+    "purged_at from intents where provider_refund",
     // Orders whose hold time is over, which is an hour.
     "set hold_from = case o.state",
     "set state = 'closed'",

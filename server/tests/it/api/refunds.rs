@@ -537,3 +537,27 @@ async fn p9_the_statements_of_a_refund_may_fail(db: PgPool) {
     assert_eq!(given_back(&house, &order).await, 0);
     house.assert_books_balance().await;
 }
+
+/// What a look at the provider's lists reads of ours may fail, too; the next look finds the same.
+#[sqlx::test(migrator = "payments::MIGRATOR")]
+async fn p9_a_look_that_fails_is_made_again(db: PgPool) {
+    let house = House::new(db).await;
+    let program = Program::new(&house).await;
+    let order = paid(&program, 5_000, "EUR", GOOD_CARD).await;
+    let charge = charge(&house, &order).await;
+    control(&house, "refunds", json!({"charge": charge["id"], "amount": 1_500, "silent": true})).await;
+    let payment_intent = ProviderPaymentIntentId::parse(charge["payment_intent"].as_str().unwrap()).unwrap();
+    let ctx = &house.replicas[0].ctx;
+    for (table, column) in [("orders", "state"), ("intents", "provider_refund"), ("intents", "refunded_charge")] {
+        let rename = |from: &str, to: &str| format!("alter table {table} rename column {from} to {to}");
+        sqlx::query(sqlx::AssertSqlSafe(rename(column, "hidden"))).execute(&house.db).await.unwrap();
+        assert!(refund::at_provider::look(ctx, &payment_intent).await.is_err(), "{table}.{column}");
+        sqlx::query(sqlx::AssertSqlSafe(rename("hidden", column))).execute(&house.db).await.unwrap();
+    }
+    for news in [true, false] {
+        let looked = refund::at_provider::look(ctx, &payment_intent).await.unwrap();
+        assert_eq!(looked, refund::at_provider::Looked::Known { news });
+    }
+    assert_eq!(read(&program, &order).await["refunded"]["refunded"], 1_500);
+    house.assert_books_balance().await;
+}
