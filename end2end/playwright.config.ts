@@ -27,6 +27,7 @@ export default defineConfig({
   projects: [
     { name: 'chromium', testDir: './tests' },
     { name: 'firefox', testDir: './firefox' },
+    { name: 'crowds', testDir: './crowds' },
     { name: 'screenshots', testDir: './screenshots' },
   ],
 })
