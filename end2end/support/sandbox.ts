@@ -131,6 +131,11 @@ export class Sandbox {
     if (!response.ok) throw new Error(`the sandbox refused the fault: ${response.status} ${await response.text()}`)
   }
 
+  /** Tells nothing of what it did: neither of a payment intent, nor by its lists, which the shop reads once a minute. */
+  async silent(): Promise<void> {
+    for (const path of ['retrieve', 'events', 'list'] as const) await this.fault({ path }, { kind: 'error_500' }, 100_000)
+  }
+
   /** Ends all misbehaviour. */
   async clearFaults(): Promise<void> {
     const response = await fetch(`${this.url}/_sandbox/faults`, { method: 'DELETE' })

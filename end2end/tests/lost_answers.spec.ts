@@ -59,7 +59,7 @@ test('while the outcome is unknown the page says so, offers no Pay, and ends wit
 }) => {
   const order = await newOrder()
   await sandbox.fault({ path: 'confirm' }, { kind: 'charge_then_drop' })
-  await sandbox.fault({ path: 'retrieve' }, { kind: 'error_500' }, 100_000)
+  await sandbox.silent()
   await page.goto(order.url)
   await hydrated(page)
   const intent = await intentOf(page)
@@ -283,7 +283,7 @@ test('p49: a tab that was hidden while the bank was slow asks as soon as it is s
 }) => {
   const order = await newOrder()
   await sandbox.fault({ path: 'confirm' }, { kind: 'charge_then_drop' })
-  await sandbox.fault({ path: 'retrieve' }, { kind: 'error_500' }, 100_000)
+  await sandbox.silent()
   await page.goto(order.url)
   await hydrated(page)
   await fillCard(page, cards.good)

@@ -11,7 +11,7 @@ const newsAddress = '**/orders/*/news'
 /** Presses Pay, and gets to the page that does not know: charged, the answer lost, and the provider says nothing. */
 async function payInSilence(page: Page, sandbox: Sandbox, order: Order): Promise<void> {
   await sandbox.fault({ path: 'confirm' }, { kind: 'charge_then_drop' })
-  await sandbox.fault({ path: 'retrieve' }, { kind: 'error_500' }, 100_000)
+  await sandbox.silent()
   await page.goto(order.url)
   await hydrated(page)
   await fillCard(page, cards.good)
