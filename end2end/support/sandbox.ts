@@ -48,7 +48,7 @@ export interface PaymentIntent {
 
 /** Which requests misbehave. */
 export interface Match {
-  path: 'confirm' | 'create' | 'retrieve' | 'any'
+  path: 'confirm' | 'create' | 'retrieve' | 'events' | 'list' | 'any'
   order?: string
   payment_intent?: string
 }
