@@ -127,6 +127,7 @@ async fn kill_at(ground: Arc<Ground>, kill: Kill) {
     let key = Uuid::new_v4();
     let mut held = gate(world.victim(), kill.message).hold(kill.message, kill.moment);
     let asked = ask(&world, world.victim(), &payment, api_key, key);
+    #[expect(clippy::disallowed_methods, reason = "its end is awaited, and tells of a panic")]
     let asking = tokio::spawn(asked.send());
     if let Err(error) = held.reached().await {
         let answer = asking.await.unwrap().unwrap().text().await.unwrap();
