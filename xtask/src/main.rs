@@ -16,7 +16,6 @@ mod clients;
 mod command;
 mod database;
 mod files;
-mod firefox;
 mod node;
 mod python;
 mod report;

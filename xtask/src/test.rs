@@ -4,7 +4,6 @@
 
 use std::{
     io::{BufRead as _, BufReader},
-    path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
     time::{Duration, Instant},
 };
@@ -16,12 +15,12 @@ use crate::{
     bench, browser, chaos, chromium, clients,
     command::{cargo, line_of, root, run, target, without_settings},
     database::TestDatabase,
-    firefox, node, report,
+    node, report,
     rust::{self, WASM_TARGET},
     sqlx,
 };
 
-const STEPS: usize = 13;
+const STEPS: usize = 12;
 
 /// How one step ended.
 struct Done {
@@ -112,13 +111,9 @@ pub fn test() -> ExitCode {
         suite.skip("official clients against the sandbox", "the server");
     }
     if browser && server {
-        suite.tests("browser tests", || browser_tests("chromium", "CHROMIUM_PATH", chromium::ensure));
-        suite.tests("browser tests in Firefox", || {
-            browser_tests("firefox", "FIREFOX_PATH", |_| firefox::ensure().map(Some))
-        });
+        suite.tests("browser tests", browser_tests);
     } else {
         suite.skip("browser tests", "browser files and server");
-        suite.skip("browser tests in Firefox", "browser files and server");
     }
     sum_up(&suite, started.elapsed())
 }
@@ -203,25 +198,20 @@ fn of_last_line(line: &str) -> Tests {
     }
 }
 
-/// The tests of one project of `end2end`; `setting` tells them the browser's path, where `ensure` gives one.
-fn browser_tests(
-    project: &str,
-    setting: &str,
-    ensure: impl FnOnce(&Path) -> anyhow::Result<Option<PathBuf>>,
-) -> (Tests, anyhow::Result<()>) {
+fn browser_tests() -> (Tests, anyhow::Result<()>) {
     let end2end = root().join("end2end");
-    let browser = match prepare_node(&end2end).and_then(|()| ensure(&end2end)) {
+    let browser = match prepare_browser(&end2end) {
         Ok(browser) => browser,
         Err(error) => return (Tests::default(), Err(error)),
     };
     let playwright = "node_modules/@playwright/test/cli.js";
-    let mut command = crate::command::command("node", &[playwright, "test", &format!("--project={project}")]);
+    let mut command = crate::command::command("node", &[playwright, "test", "--project=chromium"]);
     without_settings(&mut command)
         .current_dir(&end2end)
         .env("PAYONCE_BIN", target("release/payonce"))
         .env("PAYONCE_SITE_ROOT", target("site"));
     if let Some(browser) = browser {
-        command.env(setting, browser);
+        command.env("CHROMIUM_PATH", browser);
     }
     // Playwright ends with a line each for what passed, failed, was flaky, and so on.
     count(&mut command, |line| {
@@ -238,11 +228,12 @@ fn browser_tests(
     })
 }
 
-fn prepare_node(end2end: &Path) -> anyhow::Result<()> {
+fn prepare_browser(end2end: &std::path::Path) -> anyhow::Result<Option<std::path::PathBuf>> {
     if !node::is_there() {
         bail!("the browser tests need Node 18 or newer with npm (Debian: `apt-get install nodejs npm`)");
     }
-    node::install(end2end)
+    node::install(end2end)?;
+    chromium::ensure(end2end)
 }
 
 /// Runs a command, passes its output on line by line, and adds up what the lines say about tests.
