@@ -49,6 +49,11 @@ async fn w8_a_kill_between_an_event_and_its_effect_loses_neither() {
     use Then::{DeliveredAgain, DeliveredAgainForNothing, TakenUp};
 
     let ground = Ground::new().await.unwrap();
+    // Nor do its lists tell anything, which the shop reads from time to time.
+    for path in ["events", "list"] {
+        let silent = json!({"match": {"path": path}, "fault": {"kind": "error_500"}});
+        ground.sandbox.fault(&silent).await.unwrap();
+    }
     let kills = [
         (Keep, Sent, Lose, DeliveredAgain),
         (Keep, Answered, Lose, DeliveredAgain),
