@@ -74,8 +74,11 @@ async fn charged_in_silence(ground: &Ground, world: &World) -> (Payment, Value) 
     misbehave_once(ground, &payment, "charge_then_drop").await;
     let silent = json!({"match": {"path": "retrieve", "order": payment.order.id}, "fault": {"kind": "error_500"}});
     ground.sandbox.fault(&silent).await.unwrap();
-    let answer = payment.pay(world.victim().shop.address()).await.unwrap();
-    assert_eq!(answer.json().unwrap()["detail"], "unknown", "{answer}");
+    let is_unknown = || async {
+        let answer = payment.pay(world.victim().shop.address()).await?;
+        Ok(answer.json()?["detail"] == "unknown")
+    };
+    until("the outcome is unknown", PATIENCE, is_unknown).await.unwrap();
 
     let sql = "select provider_payment_intent from intents where id = $1";
     let payment_intent: String =
