@@ -45,7 +45,7 @@ pub async fn measure(plan: &Plan, report: &mut Report) -> anyhow::Result<()> {
     let mut sandbox = pinned(CORES, &payonce);
     sandbox.args(["sandbox", "--until-stdin-closes"]).stderr(Stdio::null());
     sandbox.env("PAYONCE_SANDBOX_ADDR", provider.to_string()).env("PAYONCE_DATA_DIR", data.path());
-    let _sandbox = Running::start(sandbox)?;
+    let sandbox = Running::start(sandbox)?;
     ready_to_connect(provider).await?;
 
     charge(provider, charges).await?;
@@ -55,11 +55,14 @@ pub async fn measure(plan: &Plan, report: &mut Report) -> anyhow::Result<()> {
 
     let run = Run { payonce: &payonce, database: &database, provider };
     let tenth = run.reconcile(charges / 10).await?;
+    let before = processor_seconds(sandbox.id())?;
     let all = run.reconcile(charges).await?;
+    let of_provider = processor_seconds(sandbox.id())? - before;
     report.heading(&format!("{charges} charges compared with as many orders, on two cores"));
     report.value("seconds", all.seconds, Some((60.0, Better::Lower)));
     report.value("charges compared in a second", charges as f64 / all.seconds, None);
     report.value("seconds of processor of the one that compares", all.processor, None);
+    report.value("seconds of processor of the provider", of_provider, None);
     report.value("memory at most, MiB", all.peak_kb as f64 / 1024.0, None);
     report.value("memory at most, by that of a tenth of the charges", all.peak_kb as f64 / tenth.peak_kb as f64, None);
     Ok(())

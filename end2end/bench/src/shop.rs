@@ -154,6 +154,11 @@ impl Running {
         Ok((Self(child), line.trim().to_owned()))
     }
 
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Closes its standard input, and kills it if that does not end it.
     fn stop(&mut self) {
         drop(self.0.stdin.take());

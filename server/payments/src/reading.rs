@@ -73,8 +73,8 @@ pub(crate) async fn keep(
     patiently(ctx, || store::keep(&ctx.pool, (list, reading.owner), place, read_until, lease)).await
 }
 
-/// Lets go; the list is due again after that pause. Where that fails, the lease ends by itself.
-pub(crate) async fn end(ctx: &Ctx, reading: &Reading, pause: Duration) {
+/// Lets go; the list is due again after that pause, or when it was anyhow. Where that fails, the lease ends by itself.
+pub(crate) async fn end(ctx: &Ctx, reading: &Reading, pause: Option<Duration>) {
     let ended = patiently(ctx, || store::end(&ctx.pool, reading.list.as_str(), reading.owner, pause)).await;
     if let Err(error) = ended {
         tracing::warn!(%error, list = reading.list.as_str(), "could not let go of a list; the lease will end");

@@ -28,7 +28,7 @@ pub async fn run_once(ctx: &Ctx) -> Result<usize, Stop> {
     let work = ctx.detach(async move {
         let Some(reading) = reading::claim(&task, List::Events, true).await? else { return Ok(0) };
         let read = read_on(&task, &reading).await;
-        reading::end(&task, &reading, task.limits.missed_pause).await;
+        reading::end(&task, &reading, Some(task.limits.missed_pause)).await;
         read
     });
     work.await.unwrap_or(Err(Stop::Ended))

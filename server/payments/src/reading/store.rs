@@ -75,14 +75,14 @@ pub(super) async fn keep(
 }
 
 /// The reader lets go.
-pub(super) async fn end(pool: &Pool, list: &str, owner: Uuid, pause: Duration) -> Result<(), sqlx::Error> {
+pub(super) async fn end(pool: &Pool, list: &str, owner: Uuid, pause: Option<Duration>) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "update readings
-        set owner = null, lease_expires_at = null, due_at = now() + make_interval(secs => $3)
+        set owner = null, lease_expires_at = null, due_at = coalesce(now() + make_interval(secs => $3), due_at)
         where name = $1 and owner = $2",
         list,
         owner,
-        seconds(pause),
+        pause.map(seconds),
     )
     .execute(pool)
     .await?;

@@ -116,14 +116,16 @@ async fn settle_by(work: &Work, intent: &Intent, charge: &ListedCharge) -> Resul
     if is_second {
         return second_charge::found(work, of, intent.money, charge).await;
     }
+    let finding = |kind| Finding { intent: Some(of), expected: Some(intent.money), ..told(kind, charge) };
+    let would_be = match effect {
+        // Somebody has settled it meanwhile.
+        Effect::Nothing => return Ok(()),
+        Effect::DoubtAmount => return work.tell(finding(Kind::AmountMismatch)).await,
+        Effect::Move(_) => Kind::StateMismatch,
+        Effect::BookLate => Kind::ChargeOfFailedIntent,
+    };
     if work.dry_run {
-        let kind = match effect {
-            Effect::Move(_) => Kind::StateMismatch,
-            Effect::BookLate => Kind::ChargeOfFailedIntent,
-            Effect::DoubtAmount => Kind::AmountMismatch,
-            Effect::Nothing => return Ok(()),
-        };
-        return work.tell(Finding { intent: Some(of), expected: Some(intent.money), ..told(kind, charge) }).await;
+        return work.tell(finding(would_be)).await;
     }
     let mut pauses = Pauses::default();
     let standing = loop {

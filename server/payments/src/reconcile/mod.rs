@@ -80,7 +80,7 @@ pub async fn run(ctx: &Ctx, request: Request) -> Result<Report, ReconcileError> 
         let reading = reading::claim(&task, List::Reconciliation, false).await?.ok_or(ReconcileError::UnderWay)?;
         let ran = run_on(&task, &request, Some(&reading)).boxed().await;
         // A person's run does not put off that of the clock.
-        reading::end(&task, &reading, Duration::ZERO).await;
+        reading::end(&task, &reading, None).await;
         ran
     });
     work.await.unwrap_or(Err(ReconcileError::Store(StoreError::Impossible("end of a reconciliation"))))
@@ -95,7 +95,7 @@ pub async fn run_if_due(ctx: &Ctx, every: Duration) -> Result<Option<Report>, Re
     let work = ctx.detach(async move {
         let Some(reading) = reading::claim(&task, List::Reconciliation, true).await? else { return Ok(None) };
         let ran = run_on(&task, &Request::default(), Some(&reading)).boxed().await;
-        reading::end(&task, &reading, every).await;
+        reading::end(&task, &reading, Some(every)).await;
         ran.map(Some)
     });
     work.await.unwrap_or(Err(ReconcileError::Store(StoreError::Impossible("end of a reconciliation"))))
